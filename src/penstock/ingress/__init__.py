@@ -1,0 +1,1 @@
+"""Judge every message: accept it, or say exactly why not. Nothing is dropped."""
