@@ -6,14 +6,20 @@ import itertools
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 from psycopg import sql
 
 from penstock.base.on_postgres import EmbeddedPostgres, ensure_database
+from penstock.base.settings import Settings
 from penstock.sql.on_postgres import migrate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _counter = itertools.count()
 
@@ -36,9 +42,8 @@ def template(server: EmbeddedPostgres) -> str:
     return "template_penstock"
 
 
-@pytest.fixture
-def database(server: EmbeddedPostgres, template: str) -> Iterator[str]:
-    """The address of a fresh migrated database."""
+@contextmanager
+def _copied(server: EmbeddedPostgres, template: str) -> Iterator[str]:
     name = f"t_{os.getpid()}_{next(_counter)}"
     with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
         connection.execute(
@@ -48,3 +53,28 @@ def database(server: EmbeddedPostgres, template: str) -> Iterator[str]:
         )
         yield server.url(name)
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def database(server: EmbeddedPostgres, template: str) -> Iterator[str]:
+    """The address of a fresh migrated database."""
+    with _copied(server, template) as url:
+        yield url
+
+
+@pytest.fixture
+def other_database(server: EmbeddedPostgres, template: str) -> Iterator[str]:
+    """The address of a second one, to compare with."""
+    with _copied(server, template) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The one Spark session of the run; starting it costs seconds."""
+    from penstock.base.on_spark import open_session
+
+    folder = tmp_path_factory.mktemp("spark")
+    session = open_session(Settings(data_dir=folder, ingress_concurrency=2), name="tests")
+    yield session
+    session.stop()

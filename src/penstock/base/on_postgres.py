@@ -16,6 +16,7 @@ import pwd
 import subprocess
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Literal
 
@@ -24,7 +25,7 @@ import psycopg_pool
 from psycopg import sql
 from psycopg.rows import TupleRow
 
-from penstock.base.errors import SetupIncomplete, StoreUnavailable
+from penstock.base.errors import QueryTooSlow, SetupIncomplete, StoreUnavailable
 
 with warnings.catch_warnings():
     # Without XDG_RUNTIME_DIR the wheel falls back to the temporary folder, which is what we want.
@@ -184,7 +185,9 @@ def become(
     connection: psycopg.Connection[TupleRow], role: Role, timeout_ms: int | None = None
 ) -> None:
     """Make one connection play `role`."""
-    if role != "owner":
+    if role == "penstock_reader" or (
+        role == "penstock_ingest" and _passes_row_security(connection)
+    ):
         connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(role)))
     if role == "penstock_reader":
         connection.execute("SET default_transaction_read_only = on")
@@ -193,3 +196,22 @@ def become(
         connection.execute(sql.SQL("SET statement_timeout = {}").format(sql.Literal(timeout_ms)))
     if not connection.autocommit:
         connection.commit()
+
+
+def _passes_row_security(connection: psycopg.Connection[TupleRow]) -> bool:
+    """Whether the ingest role may COPY; else the owner of the tables does (see migration 0001)."""
+    found = connection.execute(
+        "SELECT rolbypassrls FROM pg_roles WHERE rolname = 'penstock_ingest'"
+    ).fetchone()
+    return found is not None and bool(found[0])
+
+
+@contextlib.contextmanager
+def answering() -> Iterator[None]:
+    """Turn a database that does not answer, or takes too long, into our own errors."""
+    try:
+        yield
+    except psycopg.errors.QueryCanceled as error:
+        raise QueryTooSlow("the read passed its time limit and was stopped") from error
+    except (psycopg.OperationalError, psycopg_pool.PoolTimeout, psycopg_pool.PoolClosed) as error:
+        raise StoreUnavailable("PostgreSQL does not answer") from error

@@ -9,11 +9,12 @@ gapless commit order and what the store knows about it. Both are values and neve
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
 
 # A number that a float cannot hold exactly is a Decimal, so a value is never silently changed.
 JsonValue: TypeAlias = (
@@ -36,21 +37,26 @@ class Severity(StrEnum):
     DEBUG = "debug"
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
-    """One event as its publisher means it, with every default filled in."""
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Envelope(NamedTuple):
+    """One event as its publisher means it, with every default filled in.
+
+    A tuple: one is made for every message, and a tuple is the cheapest frozen value there is.
+    """
 
     id: str
     type: str
     source: str
     occurred_at: datetime
-    payload: JsonValue = field(default_factory=dict)
-    tags: Mapping[str, str] = field(default_factory=dict)
+    payload: JsonValue = None
+    tags: Mapping[str, str] = _NOTHING
     correlation_id: str | None = None
     causation_id: str | None = None
     traceparent: str | None = None
     ttl_ms: int | None = None
-    metadata: Mapping[str, JsonValue] = field(default_factory=dict)
+    metadata: Mapping[str, JsonValue] = _NOTHING
     schema_version: int | None = None
     tenant_id: str = DEFAULT_TENANT
 

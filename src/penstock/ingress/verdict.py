@@ -1,6 +1,7 @@
 """Hold what the pipeline says about one message: Accepted, or Rejected with its reason.
 
-Both are values. `Reason` is a closed list: dashboards count it, docs/reference/reasons.md lists it.
+Both are values; what is made once per message is a tuple, because that is the cheapest frozen
+value there is. `Reason` is a closed list: dashboards count it, docs/reference/reasons.md lists it.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from penstock.base.errors import Fault
 from penstock.base.ids import derived_id
@@ -48,18 +49,23 @@ class Reason(StrEnum):
     CORRUPT_FRAME = "corrupt_frame"
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(NamedTuple):
     """How and when one message reached us; everything the pipeline may not look up itself."""
 
     accepted_at: datetime
-    fallback_id: str  # the id the event gets when it brings none; the same on every re-reading
+    fallback_id: str = ""  # the id of an event that brings none; "": derived from `origin`
     via: Via = Via.QUEUE
     tenant_id: str | None = None  # bound by the caller's token; None: the message may say
+    origin: tuple[str, ...] = ()  # where it was read: the same on every re-reading
+
+    @property
+    def assigned_id(self) -> str:
+        """The id that the event gets when it brings none."""
+        at_ms = round(self.accepted_at.timestamp() * 1000)
+        return self.fallback_id or derived_id(at_ms, *self.origin)
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(NamedTuple):
     """An event that will be stored, enriched."""
 
     envelope: Envelope
@@ -93,3 +99,22 @@ class Rejected:
 
 
 Verdict: TypeAlias = Accepted | Rejected
+
+
+def conflict(raw: bytes, accepted: Accepted, via: Via = Via.QUEUE) -> Rejected:
+    """The dead letter of an event whose id is taken by another content."""
+    envelope = accepted.envelope
+    detail = f"expected a new id or the same content again, found other content under {envelope.id}"
+    return Rejected(
+        raw=raw,
+        reason=Reason.ID_CONFLICT,
+        detail=detail,
+        pointer="/id",
+        faults=(Fault("/id", detail),),
+        remedy="Publish the event under an id of its own; the first one under this id stays.",
+        tenant_id=envelope.tenant_id,
+        via=via,
+        event_type=envelope.type,
+        source=envelope.source,
+        event_id=envelope.id,
+    )

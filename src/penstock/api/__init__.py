@@ -1,0 +1,1 @@
+"""Answer over HTTP: publish, query, look after, and watch, all behind tokens."""

@@ -1,0 +1,1 @@
+"""Answer each subject's requests, one file per subject."""

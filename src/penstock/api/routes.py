@@ -1,0 +1,105 @@
+"""Map every URL: what it does, and who may.
+
+`mount` gives each handler its caller through `Needs`, so no handler that wants one can be reached
+without a token. OPEN handlers take no caller; there are three of them, and a test counts them.
+"""
+
+# No postponed annotations here: FastAPI reads the guard out of the endpoint's own.
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+from fastapi import Depends, FastAPI
+from starlette.requests import Request
+from starlette.responses import Response
+
+from penstock.access.token import Caller, Scope
+from penstock.api.auth import Needs
+from penstock.api.handlers import (
+    dead_letters,
+    events,
+    health,
+    pages,
+    publish,
+    schemas,
+    stream,
+    tokens,
+)
+from penstock.api.reference import operation
+
+Open: TypeAlias = Callable[[Request], Awaitable[Response]]
+Guarded: TypeAlias = Callable[[Request, Caller], Awaitable[Response]]
+
+READ, PUBLISH, REDRIVE = Scope.EVENTS_READ, Scope.EVENTS_PUBLISH, Scope.DEAD_LETTERS_REDRIVE
+SCHEMAS, TOKENS = Scope.SCHEMAS_WRITE, Scope.TOKENS_MANAGE
+ANY_TOKEN = None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One method of one path, for callers with one scope."""
+
+    method: str
+    path: str
+    handler: Guarded
+    needs: Scope | None
+
+
+OPEN: tuple[tuple[str, Open], ...] = (
+    ("/",        pages.home),
+    ("/healthz", health.alive),
+    ("/readyz",  health.ready),
+)  # fmt: skip
+
+ROWS = (
+    Row("POST",   "/v1/events",                               publish.publish,           PUBLISH),
+    Row("GET",    "/v1/events/stream",                        stream.server_sent,        READ),
+    Row("POST",   "/v1/ws-tickets",                           tokens.create_ticket,      READ),
+    Row("GET",    "/admin/events",                            events.list_events,        READ),
+    Row("GET",    "/admin/events/facets",                     events.facets,             READ),
+    Row("GET",    "/admin/events/histogram",                  events.histogram,          READ),
+    Row("GET",    "/admin/events/{event_id}",                 events.show_event,         READ),
+    Row("GET",    "/admin/event-schemas",                     schemas.list_schemas,      READ),
+    Row("POST",   "/admin/event-schemas",                     schemas.register,          SCHEMAS),
+    Row("GET",    "/admin/event-schemas/{event_type}/latest", schemas.show_latest,       READ),
+    Row("GET",    "/admin/event-schemas/{event_type}/{version}", schemas.show_version,   READ),
+    Row("GET",    "/admin/dead-letters",                      dead_letters.list_letters, READ),
+    Row("GET",    "/admin/dead-letters/groups",               dead_letters.list_groups,  READ),
+    Row("POST",   "/admin/dead-letters/redrive",              dead_letters.redrive,      REDRIVE),
+    Row("GET",    "/admin/dead-letters/{letter_id}",          dead_letters.show_letter,  READ),
+    Row("GET",    "/admin/ledger",                            health.ledger,             READ),
+    Row("GET",    "/admin/event-health",                      health.events,             READ),
+    Row("GET",    "/admin/queue-health",                      health.queues,             READ),
+    Row("GET",    "/admin/tokens",                            tokens.list_tokens,        TOKENS),
+    Row("POST",   "/admin/tokens",                            tokens.create_token,       TOKENS),
+    Row("DELETE", "/admin/tokens/{token_id}",                 tokens.revoke_token,       TOKENS),
+    Row("GET",    "/metrics",                                 health.metrics,            READ),
+    Row("GET",    "/metrics/prometheus",                      health.metrics,            READ),
+    Row("GET",    "/openapi.json",                            pages.openapi,             ANY_TOKEN),
+)  # fmt: skip
+
+WEBSOCKET = ("/ws", stream.websocket)
+
+
+def mount(app: FastAPI) -> None:
+    """Put every route into the application."""
+    for row in ROWS:
+        app.add_api_route(
+            row.path,
+            guarded(row.handler, Needs(row.needs)),
+            methods=[row.method],
+            response_model=None,
+            **operation(row.method, row.path, row.handler.__doc__, row.needs),
+        )
+    for path, handler in OPEN:
+        app.add_api_route(path, handler, methods=["GET", "HEAD"], include_in_schema=False)
+    app.add_api_websocket_route(*WEBSOCKET)
+
+
+def guarded(handler: Guarded, needs: Needs) -> Callable[..., Awaitable[Response]]:
+    """The handler behind its guard."""
+
+    async def endpoint(request: Request, caller: Annotated[Caller, Depends(needs)]) -> Response:
+        return await handler(request, caller)
+
+    return endpoint

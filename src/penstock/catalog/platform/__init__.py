@@ -1,0 +1,1 @@
+"""Declare what the platform itself says: assets, records, datasets, files, workflows, secrets."""

@@ -1,0 +1,29 @@
+"""Bind the pages of the platform vocabulary together."""
+
+from __future__ import annotations
+
+from penstock.catalog.platform import (
+    assets,
+    filestore,
+    metastore,
+    penstock,
+    reconciliation,
+    secrets,
+    timestore,
+    workflows,
+)
+from penstock.registry.declare import Vocabulary
+
+PLATFORM = Vocabulary(
+    "platform",
+    (
+        *assets.EVENTS,
+        *metastore.EVENTS,
+        *timestore.EVENTS,
+        *filestore.EVENTS,
+        *reconciliation.EVENTS,
+        *workflows.EVENTS,
+        *secrets.EVENTS,
+        *penstock.EVENTS,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Speak with people: the `penstock` command, its verbs, and the supervisor behind `penstock up`."""

@@ -1,0 +1,1 @@
+"""Hold the verbs of `penstock`, one per file; `cli.main` lists them all."""

@@ -1,0 +1,69 @@
+"""Run the part that answers HTTP and WebSocket."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from types import FrameType
+
+from penstock.base.errors import SetupIncomplete
+from penstock.base.settings import Settings
+from penstock.cli.options import ParentPid
+from penstock.cli.part import begin
+
+_BACKLOG = 2048
+_DRAIN_S = 3  # a request under way may finish; a stream that never ends may not hold us up
+_INBOUND_BYTES_MAX = 65_536
+
+
+def serve(parent_pid: ParentPid = None) -> None:
+    """Answer HTTP and WebSocket until stopped."""
+    settings = begin("serve", parent_pid)
+    # The server sends itself the signal again once it has drained; the house is closed after that.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _note)
+    with listen(settings) as listener:
+        _answer(settings, listener)
+
+
+def _answer(settings: Settings, listener: socket.socket) -> None:
+    import uvicorn
+
+    from penstock.api.app import build_app
+    from penstock.house import open_house
+
+    house = open_house(settings)
+    try:
+        config = uvicorn.Config(
+            build_app(house),
+            loop="uvloop",
+            http="httptools",
+            ws="websockets",
+            ws_max_size=_INBOUND_BYTES_MAX,
+            ws_per_message_deflate=False,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=_DRAIN_S,
+        )
+        uvicorn.Server(config).run(sockets=[listener])
+    finally:
+        house.close()
+
+
+def listen(settings: Settings) -> socket.socket:
+    """A listening socket at the address of these settings; SetupIncomplete when it is taken."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        return socket.create_server((settings.host, settings.port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise SetupIncomplete(
+            f"expected to listen on {settings.host} port {settings.port}, found {error.strerror}",
+            remedy=f"Stop what listens there, or choose another port: "
+            f"PENSTOCK_PORT={settings.port + 1 if settings.port < 65535 else 8701}.",
+        ) from None
+
+
+def _note(_number: int, _frame: FrameType | None) -> None:
+    """Go on until the server has drained."""

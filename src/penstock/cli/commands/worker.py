@@ -1,0 +1,14 @@
+"""Run the part that keeps the house in order."""
+
+from __future__ import annotations
+
+from penstock.cli.options import ParentPid
+from penstock.cli.part import begin_stoppable
+
+
+def worker(parent_pid: ParentPid = None) -> None:
+    """Do the chores of the house until stopped."""
+    settings, stop = begin_stoppable("worker", parent_pid)
+    from penstock.house import run_worker
+
+    run_worker(settings, stop.event)

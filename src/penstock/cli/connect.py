@@ -1,0 +1,41 @@
+"""Open the client that a verb asks its questions with.
+
+The token is PENSTOCK_TOKEN, else PENSTOCK_ADMIN_TOKEN, else what `penstock up` keeps in
+`<data_dir>/admin.token`; it never stands on a command line, which every process can read.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.base.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from penstock.cli.client import Client
+
+
+def connect(settings: Settings | None = None) -> Client:
+    """A client of the server that the settings, or else the environment, name."""
+    # An HTTP client is slow to load; only the verbs that ask a server wait for it.
+    from penstock.cli.client import Client
+
+    settings = settings or load_settings(os.environ)
+    return Client(settings.base_url, token_of(settings))
+
+
+def token_of(settings: Settings) -> str | None:
+    """The token to send, by the order this module's header gives."""
+    for given in (settings.token, settings.admin_token):
+        if given is not None:
+            return given.get_secret_value()
+    try:
+        return token_file(settings).read_text("utf-8").strip() or None
+    except OSError:
+        return None
+
+
+def token_file(settings: Settings) -> Path:
+    """Where a token that nobody chose is kept."""
+    return settings.data_dir / "admin.token"

@@ -1,0 +1,1 @@
+"""Summarise what a query would find: which values it holds, and how it spreads over time."""

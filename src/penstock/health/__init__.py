@@ -1,0 +1,1 @@
+"""Say how the house is: lag per source, what waits, what runs, and figures for Prometheus."""

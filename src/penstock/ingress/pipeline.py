@@ -1,0 +1,161 @@
+"""Judge one raw message: accept it, or say exactly why not.
+
+    bytes ── decode ─▶ recognise ─▶ read envelope ─▶ find type ─▶ fit payload ─▶ enrich ─▶ Accepted
+                └────────────┴────────────┴─────────────┴─────────────┴─▶ Rejected(reason, detail)
+
+Pure: no clock, no database, no Spark. The door and both hosts call `judge`, so they cannot
+disagree; tests/ingress/test_hosts_agree.py holds them to it.
+"""
+
+from __future__ import annotations
+
+from penstock.base.errors import Fault, NotInProfile
+from penstock.base.ids import is_uuid7
+from penstock.catalog import cloudevents
+from penstock.envelope import check, codec
+from penstock.envelope.envelope import (
+    DEFAULT_TENANT,
+    PAYLOAD_BYTES_MAX,
+    Envelope,
+    JsonObject,
+    JsonValue,
+)
+from penstock.ingress.enrich import enrich
+from penstock.ingress.verdict import Accepted, Arrival, Reason, Rejected, Verdict
+from penstock.registry.registry import Registry
+from penstock.registry.schema import SchemaVersion, check_payload
+
+_REMEDY = {
+    Reason.ENVELOPE_INVALID: "Correct the fields that `errors` names; see docs/events.md.",
+    Reason.TENANT_MISMATCH: "Leave tenantId out: the token decides it.",
+    Reason.TYPE_UNKNOWN: "Register the type (POST /admin/event-schemas) or correct its name.",
+    Reason.VERSION_UNKNOWN: "Claim a registered schemaVersion, or leave it out for the newest.",
+    Reason.PAYLOAD_INVALID: "Correct the payload as `errors` says, or register a schema it fits.",
+    Reason.PAYLOAD_TOO_LARGE: "Keep the payload under 256 KB: store the blob, publish a reference.",
+    Reason.TOO_LARGE: "Keep the whole event under 320 KB: store the blob, publish a reference.",
+}
+_JSON_REMEDY = "Send UTF-8 JSON within the strict profile of docs/events.md."
+
+
+def judge(raw: bytes, arrival: Arrival, registry: Registry) -> Verdict:
+    """Say what becomes of one message; the same inputs always get the same answer."""
+    try:
+        tree = codec.decode(raw)
+    except NotInProfile as fault:
+        return _reject(raw, arrival, Reason(fault.reason), (Fault(fault.pointer, fault.detail),))
+    return judge_tree(tree, raw, arrival, registry)
+
+
+def judge_tree(tree: JsonValue, raw: bytes, arrival: Arrival, registry: Registry) -> Verdict:
+    """As `judge`, for a message that is decoded already."""
+    native = _native(tree)
+    if isinstance(native, tuple):
+        return _reject(raw, arrival, Reason.ENVELOPE_INVALID, native, tree)
+    envelope = check.read(
+        native,
+        accepted_at=arrival.accepted_at,
+        fallback_id="" if isinstance(native, dict) and "id" in native else arrival.assigned_id,
+        tenant_id=arrival.tenant_id,
+    )
+    if not isinstance(envelope, Envelope):
+        return _reject(raw, arrival, _envelope_reason(envelope), envelope, native)
+    schema = registry.find(envelope.type, envelope.schema_version)
+    refused = _unfit(envelope, schema, raw, registry)
+    if refused is not None:
+        reason, faults = refused
+        return _reject(raw, arrival, reason, faults, native)
+    # `_unfit` has refused whatever read() could not make an object of.
+    return enrich(envelope, native if isinstance(native, dict) else {}, schema)
+
+
+def _native(tree: JsonValue) -> JsonValue | tuple[Fault, ...]:
+    """Bring a recognised dialect to the native wire form."""
+    if isinstance(tree, dict) and cloudevents.recognises(tree):
+        return cloudevents.to_native(tree)
+    return tree
+
+
+def _unfit(
+    envelope: Envelope, schema: SchemaVersion | None, raw: bytes, registry: Registry
+) -> tuple[Reason, tuple[Fault, ...]] | None:
+    """Why the event may not be stored, or None."""
+    # Compact JSON of a payload is never longer than the message that carried it.
+    if len(raw) > PAYLOAD_BYTES_MAX:
+        size = len(codec.encode(envelope.payload))
+        if size > PAYLOAD_BYTES_MAX:
+            detail = f"expected a payload of at most {PAYLOAD_BYTES_MAX} bytes, found {size}"
+            return Reason.PAYLOAD_TOO_LARGE, (Fault("/payload", detail),)
+    if schema is None:
+        return _unknown(envelope, registry)
+    if schema.metadata.get("needsUuid7") and not is_uuid7(envelope.id):
+        detail = f"expected a UUIDv7 for {envelope.type}, found {envelope.id[:80]!r}"
+        return Reason.ENVELOPE_INVALID, (Fault("/id", detail),)
+    faults = check_payload(schema, envelope.payload)
+    if faults:
+        return Reason.PAYLOAD_INVALID, tuple(
+            Fault(f"/payload{f.pointer}", f.detail) for f in faults
+        )
+    return None
+
+
+def _unknown(envelope: Envelope, registry: Registry) -> tuple[Reason, tuple[Fault, ...]] | None:
+    if registry.knows(envelope.type) and envelope.schema_version is not None:
+        detail = f"{envelope.type} has no version {envelope.schema_version}"
+        return Reason.VERSION_UNKNOWN, (Fault("/schemaVersion", detail),)
+    if registry.mode == "open":
+        return None
+    near = registry.nearest(envelope.type)
+    hint = f"; the nearest known type is {near}" if near else ""
+    detail = f"expected a registered type, found {envelope.type!r}{hint}"
+    return Reason.TYPE_UNKNOWN, (Fault("/type", detail),)
+
+
+def _envelope_reason(faults: tuple[Fault, ...]) -> Reason:
+    mismatch = len(faults) == 1 and faults[0].pointer == "/tenantId" and "token" in faults[0].detail
+    return Reason.TENANT_MISMATCH if mismatch else Reason.ENVELOPE_INVALID
+
+
+def _reject(
+    raw: bytes,
+    arrival: Arrival,
+    reason: Reason,
+    faults: tuple[Fault, ...],
+    tree: JsonValue = None,
+) -> Rejected:
+    said: JsonObject = tree if isinstance(tree, dict) else {}
+    return Rejected(
+        raw=raw,
+        reason=reason,
+        detail="; ".join(f"{f.pointer or '/'}: {f.detail}" for f in faults[:5])
+        if len(faults) > 1
+        else faults[0].detail,
+        pointer=faults[0].pointer,
+        faults=faults,
+        remedy=_REMEDY.get(reason, _JSON_REMEDY),
+        tenant_id=arrival.tenant_id or _tenant_said(said),
+        via=arrival.via,
+        event_type=_text(said.get("type"), 200),
+        source=_text(said.get("source"), 200),
+        event_id=_text(said.get("id"), 128),
+    )
+
+
+def _tenant_said(said: JsonObject) -> str:
+    """The tenant a rejected message names, if that is a tenant's name at all."""
+    tenant = said.get("tenantId")
+    return tenant if isinstance(tenant, str) and check.is_tenant(tenant) else DEFAULT_TENANT
+
+
+def _text(value: JsonValue, most: int) -> str | None:
+    """What a rejected message says of itself, cut to what a column may hold."""
+    return value[:most] if isinstance(value, str) and value else None
+
+
+def settled_form(accepted: Accepted) -> JsonObject:
+    """The claim with its id and version pinned: what goes on the queue, judged alike for ever."""
+    pinned: JsonObject = {**accepted.claimed, "id": accepted.envelope.id}
+    if accepted.envelope.schema_version is not None:
+        pinned["schemaVersion"] = accepted.envelope.schema_version
+    if accepted.envelope.tenant_id != DEFAULT_TENANT:
+        pinned["tenantId"] = accepted.envelope.tenant_id
+    return pinned

@@ -1,0 +1,1 @@
+"""Publish events: prepare them, check them, send them until they are durable, hand them round."""

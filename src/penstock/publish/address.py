@@ -1,0 +1,34 @@
+"""Open the sink that an address names.
+
+Publishing knows no transport. The scheme of the address does, by name, and the transport is loaded
+when an address first asks for it: a program that publishes in-process never loads an HTTP client.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Mapping
+
+from penstock.base.errors import SettingsInvalid
+from penstock.base.settings import load_settings
+from penstock.publish.port import Connection
+
+_OPENERS = {
+    "http": "penstock.transport.over_http:HttpSink",
+    "https": "penstock.transport.over_http:HttpSink",
+}
+
+
+def open_sink(url: str | None, token: str | None, environ: Mapping[str, str]) -> Connection:
+    """A sink at `url` with `token`; what is None comes from PENSTOCK_URL and PENSTOCK_TOKEN."""
+    if url is None or token is None:
+        settings = load_settings(environ)
+        kept = settings.token.get_secret_value() if settings.token else None
+        url, token = url or settings.base_url, token or kept
+    scheme = url.partition("://")[0].lower()
+    if scheme not in _OPENERS:
+        raise SettingsInvalid(
+            f"PENSTOCK_URL: expected an address like http://127.0.0.1:8700, found {url[:80]!r}"
+        )
+    opener: Callable[[str, str | None], Connection] = pkgutil.resolve_name(_OPENERS[scheme])
+    return opener(url, token)

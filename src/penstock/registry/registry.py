@@ -1,0 +1,63 @@
+"""Answer which event types exist: every version of every type, at one revision.
+
+    find("asset.produced", None)   the newest active version
+    find("asset.produced", 1)      that version, whatever its status
+    nearest("asset.prodcued")      "asset.produced"
+
+A registry never changes; a newer revision is another registry. It travels to executors by pickle.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+from penstock.registry.schema import SchemaVersion
+
+Mode: TypeAlias = Literal["strict", "open"]
+
+_NAME_MAX = 200  # comparing names costs more the longer they are
+
+
+class Registry:
+    """Every schema version at one revision. Immutable and picklable."""
+
+    __slots__ = ("_by_version", "_newest", "_types", "mode", "revision", "versions")
+
+    def __init__(self, versions: Iterable[SchemaVersion], *, mode: Mode, revision: int = 0) -> None:
+        self.versions: tuple[SchemaVersion, ...] = tuple(
+            sorted(versions, key=lambda each: (each.event_type, each.version))
+        )
+        self.mode: Mode = mode
+        self.revision = revision
+        self._by_version = {(each.event_type, each.version): each for each in self.versions}
+        # Sorted by version, so the last active one wins.
+        self._newest = {each.event_type: each for each in self.versions if each.status == "active"}
+        self._types = tuple(dict.fromkeys(each.event_type for each in self.versions))
+
+    def find(self, event_type: str, version: int | None) -> SchemaVersion | None:
+        """That version whatever its status; without a version, the newest active one."""
+        if version is None:
+            return self._newest.get(event_type)
+        return self._by_version.get((event_type, version))
+
+    def knows(self, event_type: str) -> bool:
+        """Whether any version of the type is registered."""
+        return event_type in self._newest or event_type in self._types
+
+    def nearest(self, event_type: str) -> str | None:
+        """The publishable type whose name is most like this one, if one is like it at all."""
+        close = difflib.get_close_matches(event_type[:_NAME_MAX], self._newest, n=1)
+        return close[0] if close else None
+
+    def types(self) -> list[str]:
+        """Every registered type, in order of name."""
+        return list(self._types)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (self.versions, self.mode, self.revision)
+
+
+def _rebuild(versions: tuple[SchemaVersion, ...], mode: Mode, revision: int) -> Registry:
+    return Registry(versions, mode=mode, revision=revision)

@@ -1,0 +1,29 @@
+-- name: one_snapshot
+-- why:  Head, totals and writers must be of the same moment, or the account would not balance.
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
+
+-- name: totals
+-- why:  The head of the log stands for what is stored: positions are gapless.
+SELECT h.position, t.duplicates, t.dead, (SELECT coalesce(sum(count), 0)::bigint FROM ledger_refused) AS refused
+  FROM head h, ledger_totals t;
+
+-- name: writers
+-- why:  What each writer had acknowledged by the end of its last settled segment.
+SELECT writer, accepted FROM ledger_writers;
+
+-- name: settled
+-- why:  A segment on disk that is settled is waiting to be deleted, not in flight.
+SELECT segment FROM ledger_segments WHERE segment = ANY (%(segments)s::text[]);
+
+-- name: sources
+-- why:  Per-source totals and lag, newest activity first.
+SELECT tenant_id, source, stored, duplicates, dead,
+       CASE WHEN stored > 0 THEN (lag_total_ms / stored)::bigint END AS lag_average_ms,
+       lag_last_ms, lag_max_ms, last_event_at
+  FROM ledger_sources
+ ORDER BY last_event_at DESC NULLS LAST, source
+ LIMIT 1000;
+
+-- name: forget_segments
+-- why:  The row guards against reading a segment twice; the file has been gone for long.
+DELETE FROM ledger_segments WHERE settled_at < now() - make_interval(hours => %(hours)s);

@@ -1,0 +1,1 @@
+"""Keep every event once, in one gapless order, and give it back."""

@@ -1,0 +1,1 @@
+"""Keep what was rejected, show it by cause, and let it in again when it fits."""

@@ -1,0 +1,1 @@
+"""Take judged messages in: rows, dead letters and the ledger in one transaction."""

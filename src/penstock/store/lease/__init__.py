@@ -1,0 +1,1 @@
+"""Let one ingress at a time settle segments."""

@@ -1,0 +1,1 @@
+"""Account for every message: accepted = stored + duplicates + dead-lettered + in flight."""

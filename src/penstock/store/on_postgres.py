@@ -1,0 +1,138 @@
+"""Read events back from PostgreSQL: a page of matches, one by its id, all after a position.
+
+    page(query)      newest first, in the order of the log; the cursor goes on from any page
+    after(position)  oldest first, every event committed since, without a gap
+
+tests/store/test_twins_agree.py holds it to its twin in memory.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import LiteralString, cast
+
+from psycopg import sql
+from psycopg.rows import TupleRow
+
+from penstock.base.errors import StoreUnavailable
+from penstock.base.on_postgres import Pool, answering
+from penstock.envelope.codec import load_stored
+from penstock.envelope.envelope import Envelope, JsonObject, Severity, Stored
+from penstock.sql import query as named
+from penstock.store.cursor import read_cursor, write_cursor
+from penstock.store.query import LIMIT_DEFAULT, EventQuery, Page
+from penstock.store.walk.choose import Parameter
+from penstock.store.walk.on_postgres import (
+    POSITION_MAX,
+    Connection,
+    Reading,
+    find_way,
+    head_of,
+    sources_of,
+)
+
+_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_STRETCH = 5_000  # of other tenants' events are passed over before asking source by source
+
+
+class EventReader:
+    """Reads one tenant's events as the reader role; `all_pool` is for the stream of all tenants."""
+
+    def __init__(self, pool: Pool, all_pool: Pool | None = None, *, cursor_key: bytes) -> None:
+        self._pool = pool
+        self._all_pool = all_pool
+        self._reading = Reading(pool)
+        self._key = cursor_key
+
+    def page(
+        self, query: EventQuery, *, limit: int = LIMIT_DEFAULT, cursor: str | None = None
+    ) -> Page:
+        """The newest matching events, or those that follow a cursor of the same query."""
+        tenant, before = query.tenant_id, POSITION_MAX
+        if cursor is not None:
+            before = read_cursor(cursor, tenant, query.digest, key=self._key)
+        with self._reading.tenant(tenant, query.json_path) as connection:
+            way = find_way(connection, query, before=before)
+            found = _events(connection, way.sql, way.parameters | {"limit": limit + 1})
+        events, has_more = found[:limit], len(found) > limit
+        following = None
+        if has_more:
+            following = write_cursor(tenant, events[-1].position, query.digest, key=self._key)
+        return Page(events, following, has_more, limit)
+
+    def by_id(self, tenant_id: str, event_id: str) -> Stored | None:
+        """One event, or None when this tenant has none by that id."""
+        if _ID.fullmatch(event_id) is None:
+            return None
+        with self._reading.tenant(tenant_id) as connection:
+            found = _events(connection, _part("by_id"), {"tenant": tenant_id, "id": event_id})
+        return found[0] if found else None
+
+    def after(self, position: int, limit: int, *, tenant_id: str | None = None) -> list[Stored]:
+        """The first events after a position, oldest first; of all tenants when none is named."""
+        parameters: dict[str, Parameter] = {"after": position, "limit": limit}
+        if tenant_id is None:
+            return self._after_all(parameters)
+        parameters |= {"tenant": tenant_id, "stretch": _STRETCH}
+        with self._reading.tenant(tenant_id) as connection:
+            found = _events(connection, _part("after_near"), parameters)
+            if len(found) < limit and position + _STRETCH < head_of(connection):
+                parameters["sources"] = sources_of(connection, tenant_id, most=None)
+                found = _events(connection, _part("after_by_source"), parameters)
+        return found[::-1]
+
+    def head(self) -> int:
+        """The last position given out."""
+        with answering(), self._pool.connection() as connection:
+            return head_of(connection)
+
+    def _after_all(self, parameters: dict[str, Parameter]) -> list[Stored]:
+        if self._all_pool is None:
+            raise StoreUnavailable("expected a pool that reads all tenants, found none")
+        with answering(), self._all_pool.connection() as connection:
+            return _events(connection, _part("after"), parameters)[::-1]
+
+
+def _part(name: str) -> sql.Composable:
+    return sql.SQL(named("store", name))
+
+
+def _events(
+    connection: Connection, walk: sql.Composable, parameters: dict[str, Parameter]
+) -> list[Stored]:
+    # Planned for these very values each time: a plan for the average value is a wrong one here.
+    page: LiteralString = named("store", "page")
+    text = sql.SQL(page).format(walk=walk)
+    return [_stored(row) for row in connection.execute(text, parameters, prepare=False)]
+
+
+def _stored(row: TupleRow) -> Stored:
+    """The columns of `page`, in their order, as the value we keep."""
+    (
+        position, tenant_id, event_id, event_type, source, occurred_at, received_at, payload, tags,
+        correlation_id, causation_id, traceparent, ttl_ms, metadata, schema_version, schema_hash,
+        severity, severity_rule, content_hash,
+    ) = row  # fmt: skip
+    return Stored(
+        position=position,
+        envelope=Envelope(
+            id=event_id,
+            type=event_type,
+            source=source,
+            occurred_at=occurred_at,
+            payload=load_stored(payload),
+            tags=cast("dict[str, str]", load_stored(tags)),
+            correlation_id=correlation_id,
+            causation_id=causation_id,
+            traceparent=traceparent,
+            ttl_ms=ttl_ms,
+            metadata=cast("JsonObject", load_stored(metadata)),
+            schema_version=schema_version,
+            tenant_id=tenant_id,
+        ),
+        received_at=received_at,
+        severity=Severity(severity),
+        severity_rule=severity_rule,
+        schema_hash=schema_hash,
+        content_hash=content_hash,
+    )

@@ -1,0 +1,1 @@
+"""Find the index that reaches the wanted events soonest."""

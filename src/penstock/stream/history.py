@@ -1,0 +1,38 @@
+"""Read one page of the log for one subscriber: match, write frames, stop when there is enough.
+
+Runs on a thread. Rows beyond the page's bytes are let go at once and read again later, so what a
+stalled client keeps is small even when its events are big.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+from penstock.envelope.envelope import JsonObject, Stored
+from penstock.store.query import EventQuery, matches
+from penstock.stream.feed import Read
+from penstock.stream.frames import Entry, Form, Parcel
+from penstock.stream.port import LogReader
+from penstock.stream.subscription import Page
+
+
+def read_page(
+    reader: LogReader, query: EventQuery, read: Read, *, form: Form, bytes_max: int,
+    view: Callable[[Stored], JsonObject], emitted_at: datetime,
+) -> Page:  # fmt: skip
+    """The matching events of one page as frames, at least one if there is any."""
+    entries: list[Entry] = []
+    positions: list[int] = []
+    size = 0
+    for stored in reader.after(read.after, read.limit, tenant_id=query.tenant_id):
+        if stored.position <= read.until and matches(query, stored):
+            entry = Parcel(stored, view, emitted_at).entry(form)
+            size += entry.size
+            if entries and size > bytes_max:
+                return Page(entries, positions, cut=True)
+            entries.append(entry)
+        positions.append(stored.position)
+        if stored.position >= read.until:
+            break
+    return Page(entries, positions, cut=False)

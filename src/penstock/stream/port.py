@@ -1,0 +1,32 @@
+"""Name what the live stream needs from others: a log to read, and somebody to wake it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from penstock.envelope.envelope import Stored
+
+
+class LogReader(Protocol):
+    """Reads the log in commit order. Blocking: the hub calls it on threads of its own."""
+
+    def after(self, position: int, limit: int, *, tenant_id: str | None = None) -> list[Stored]:
+        """The next events after `position`, of one tenant or (None) of all."""
+        ...
+
+    def head(self) -> int:
+        """The last position given out."""
+        ...
+
+
+class Waker(Protocol):
+    """Says when something was committed. A hint only: the hub also looks by itself."""
+
+    async def listen(self, wake: Callable[[], None]) -> None:
+        """Call `wake` whenever there may be news, until cancelled."""
+        ...
+
+
+# Whether the token of that id may still be used. Blocking, and cheap to ask every few seconds.
+StillValid: TypeAlias = Callable[[str], bool]

@@ -1,0 +1,1 @@
+"""Carry messages from the door to the ingress: durable before acknowledged, counted, never lost."""
