@@ -32,6 +32,7 @@ from penstock.base.settings import Settings
 from penstock.catalog.vocabularies import ALL
 from penstock.envelope.envelope import DEFAULT_TENANT
 from penstock.explorer.on_postgres import ExplorerReader
+from penstock.health.on_disk import is_writable
 from penstock.health.on_postgres import HealthReader, ReportBook
 from penstock.ingress.door import Door
 from penstock.ingress.inline import InlineHost
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 
 _DATABASE = "penstock"
 _CHORES_EVERY_S = 5.0
+_REGISTRY_EVERY_S = 1.0
 _SEGMENT_ROWS_KEPT_HOURS = 24
 _log = structlog.get_logger("house")
 
@@ -110,9 +112,11 @@ class House:
     transport: Transport
     pools: tuple[Pool, ...]
     database: Database
+    stop: threading.Event
 
     def close(self) -> None:
         """Make durable what is under way, and let go of everything."""
+        self.stop.set()
         self.transport.close()
         for pool in self.pools:
             pool.close()
@@ -146,7 +150,7 @@ def open_house(settings: Settings) -> House:
         book=book,
         door=Door(
             transport=transport,
-            registry=book.refresh,
+            registry=book.current,
             known=index.known,
             keep=dead_letters.keep,
             clock=clock,
@@ -163,17 +167,40 @@ def open_house(settings: Settings) -> House:
         ),
         ledger=ledger,
         tokens=tokens,
-        health=HealthReader(ingest),
+        health=_health(settings, ingest),
         wake=Wake(database.dsn),
         transport=transport,
         pools=(owner, ingest, reader),
         database=database,
+        stop=_keep_fresh(book),
+    )
+
+
+def _keep_fresh(book: RegistryBook) -> threading.Event:
+    """Look every second whether another process registered something, until told to stop."""
+    stop = threading.Event()
+
+    def look() -> None:
+        while not stop.wait(_REGISTRY_EVERY_S):
+            book.refresh()
+
+    threading.Thread(target=look, name="registry", daemon=True).start()
+    return stop
+
+
+def _health(settings: Settings, pool: Pool) -> HealthReader:
+    if settings.events_mode == "inline":
+        return HealthReader(pool)
+    return HealthReader(
+        pool,
+        depth=partial(pending, settings.spool_dir),
+        writable=partial(is_writable, settings.spool_dir),
     )
 
 
 def _transport(settings: Settings, dsn: str, book: RegistryBook) -> Transport:
     if settings.events_mode == "inline":
-        return InlineHost(PostgresIntake(dsn), book.refresh)
+        return InlineHost(PostgresIntake(dsn), book.current)
     return open_spool(settings)
 
 

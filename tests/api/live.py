@@ -26,7 +26,7 @@ from penstock.api.problems import answer, problem_of
 from penstock.api.sse import serve_events
 from penstock.api.websocket import UVICORN_OPTIONS, serve_websocket
 from penstock.base.errors import AccessDenied, PenstockError
-from penstock.base.on_postgres import EmbeddedPostgres, open_pool
+from penstock.base.on_postgres import EmbeddedPostgres, Pool, open_pool
 from penstock.registry.registry import Registry
 from penstock.store.on_postgres import EventReader
 from penstock.stream.hub import Hub
@@ -52,6 +52,7 @@ class Live:
 
     port: int
     dsn: str
+    pool: Pool
     tokens: TokenStore
     hub: Hub
     loop: asyncio.AbstractEventLoop
@@ -70,14 +71,14 @@ class Live:
             "tenant": tenant, "count": count, "type": type, "source": source, "payload": payload,
             "tags": tags, "correlation_id": correlation_id, "severity": severity,
         }  # fmt: skip
-        with psycopg.connect(self.dsn) as connection:
+        with self.pool.connection() as connection:
             row = connection.execute(_COMMIT, values).fetchone()
         assert row is not None
         return int(row[0])
 
     def positions(self, tenant: str) -> list[int]:
         """Where the events of a tenant are, as the table says."""
-        with psycopg.connect(self.dsn) as connection:
+        with self.pool.connection() as connection:
             rows = connection.execute(
                 "SELECT position FROM workflow_events WHERE tenant_id = %s ORDER BY position",
                 (tenant,),
@@ -170,7 +171,7 @@ def _serving(dsn: str) -> Iterator[Live]:
             assert time.monotonic() < until, "the server did not start"
             time.sleep(0.005)
         hub, loop = started[0]
-        yield Live(port, dsn, tokens, hub, loop)
+        yield Live(port, dsn, owner, tokens, hub, loop)
     finally:
         if started and thread.is_alive():
             started[0][1].call_soon_threadsafe(started[0][0].end_all)

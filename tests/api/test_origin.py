@@ -19,11 +19,14 @@ def test_our_own_names_are_allowed(host: str) -> None:
 @pytest.mark.parametrize(
     "host",
     [
-        None, "", "evil.example", "evil.example:8700", "localhost", "localhost:80", "127.0.0.1:8701",
+        None, "", "evil.example", "evil.example:8700", "localhost", "localhost:80",
+        "127.0.0.1:8701",
         "q.example", "q.example:10", "localhost.:8700", "localhost.evil.example:8700",
         "127.0.0.1.evil.example:8700", "user@localhost:8700", "localhost:8700/path", "0.0.0.0:8700",
-        "127.1:8700", "2130706433:8700", "[::ffff:127.0.0.1]:8700", "localhost:8700 ", " localhost:8700",
-        "localhost:8700,evil.example", "localhost:", "localhost:8700\n", "localhost:+8700", "l\u00f6cal:8700",
+        "127.1:8700", "2130706433:8700", "[::ffff:127.0.0.1]:8700", "localhost:8700 ",
+        " localhost:8700",
+        "localhost:8700,evil.example", "localhost:", "localhost:8700\n", "localhost:+8700",
+        "l\u00f6cal:8700",
         "localhost:\u0668\u0667\u0660\u0660",
     ],
 )  # fmt: skip

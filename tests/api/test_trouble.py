@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from tests.api.support import ADMIN, Server, event, opened, running, settings_fo
 
 from penstock.access.token import Scope
 from penstock.base.errors import QueueUnavailable
+from penstock.transport.port import Message
 
 SECRET = "postgres-password-in-an-error"
 
@@ -101,7 +102,7 @@ class Broken:
     def __init__(self, *, disk_full: bool) -> None:
         self._disk_full = disk_full
 
-    def send(self, messages: Any) -> Future[None]:
+    def send(self, _messages: Sequence[Message]) -> Future[None]:
         failed: Future[None] = Future()
         error = QueueUnavailable("no room", disk_full=self._disk_full, retry_after_s=7)
         failed.set_exception(error)

@@ -22,7 +22,7 @@ import httpx
 import psutil
 from tests.prove.product import Product
 
-VICTIMS = ("serve", "ingress", "jvm", "postgres")
+VICTIMS = ("serve", "jvm", "postgres", "ingress")
 
 
 @dataclass
@@ -76,14 +76,17 @@ def _event(event_id: str, number: int, rng: random.Random) -> dict[str, object]:
     }
 
 
+def alive(product: Product, victim: str) -> list[psutil.Process]:
+    """The process of one part, while it lives."""
+    if victim == "postgres":
+        return product.postgres()
+    found = product.jvm() if victim == "jvm" else product.part(victim)
+    return [] if found is None else [found]
+
+
 def strike(product: Product, victim: str) -> bool:
     """kill -9 one part; whether it was alive to be killed."""
-    if victim == "postgres":
-        found = product.postgres()
-    elif victim == "jvm":
-        found = [p for p in [product.jvm()] if p is not None]
-    else:
-        found = [p for p in [product.part(victim)] if p is not None]
+    found = alive(product, victim)
     for process in found:
         try:
             process.kill()
@@ -124,6 +127,7 @@ def campaign(folder: Path, *, rounds: int, seed: int, publishers: int = 3) -> di
             product.wait(lambda: len(books.acked) > acked + 20, "publishing goes on", within_s=60)
             time.sleep(rng.uniform(0.0, 2.0))
             victim = VICTIMS[number] if number < len(VICTIMS) else rng.choice(VICTIMS)
+            product.wait(lambda: bool(alive(product, victim)), f"{victim} is alive", within_s=60)
             struck[victim] += strike(product, victim)
             print(f"round {number + 1}: killed {victim}, {len(books.acked)} acked", file=sys.stderr)
         stop.set()

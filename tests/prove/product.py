@@ -150,6 +150,16 @@ class Product:
         answer.raise_for_status()
         return answer.json()["data"]
 
+    def command(self, *words: str, text: str | None = None) -> str:
+        """What a `penstock` command prints, run beside the product as its operator does."""
+        done = subprocess.run(
+            [sys.executable, "-m", "penstock.cli", *words],
+            env=self.environment, input=text, capture_output=True, text=True, check=False,
+            cwd=self.folder, timeout=120,
+        )  # fmt: skip
+        assert done.returncode == 0, f"penstock {' '.join(words)}: {done.stderr}"
+        return done.stdout
+
     def wait(self, claim: Callable[[], bool], what: str, *, within_s: float = 60) -> None:
         """Wait until `claim` holds, or fail saying `what` never did."""
         until = time.monotonic() + within_s

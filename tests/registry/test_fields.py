@@ -123,10 +123,25 @@ def test_every_item_of_an_array_counts_once_per_event() -> None:
     assert fields([1, 2, 3], [4])["$.payload[*]"]["occurrences"] == 2
 
 
-def test_a_huge_event_is_sampled() -> None:
+def test_a_huge_event_shows_only_so_many_fields() -> None:
+    found: Any = infer_fields([{"payload": {f"k{n}": n for n in range(20_000)}}])
+
+    assert len(found["fields"]) == FIELDS_MAX
+
+
+def test_a_page_of_huge_events_is_sampled_evenly() -> None:
     wide: JsonObject = {f"k{n}": n for n in range(20_000)}
 
     found: Any = infer_fields([{"payload": wide}] * 200)
 
     assert found["totalSamples"] == 200
-    assert len(found["fields"]) == FIELDS_MAX
+    assert {field["occurrences"] for field in found["fields"]} == {200}
+    assert len(found["fields"]) == 250
+
+
+def test_a_deep_event_costs_no_call_depth() -> None:
+    value: JsonValue = 1
+    for _ in range(3_000):
+        value = [value]
+
+    assert len(fields(value)) == FIELDS_MAX

@@ -48,9 +48,12 @@ def shared_database(server: EmbeddedPostgres, template: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def shared_reader(shared_database: str) -> Iterator[EventReader]:
-    with (
-        open_pool(shared_database, "penstock_reader", size_max=2, timeout_ms=2_000) as pool,
-        open_pool(shared_database, "penstock_ingest", size_max=2) as all_pool,
-    ):
-        yield EventReader(pool, all_pool, cursor_key=KEY)
+def shared_pool(shared_database: str) -> Iterator[Pool]:
+    with open_pool(shared_database, "penstock_reader", size_max=2, timeout_ms=2_000) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def shared_reader(shared_database: str, shared_pool: Pool) -> Iterator[EventReader]:
+    with open_pool(shared_database, "penstock_ingest", size_max=2) as all_pool:
+        yield EventReader(shared_pool, all_pool, cursor_key=KEY)

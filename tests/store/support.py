@@ -30,12 +30,12 @@ def stored(position: int, *, severity: Severity = Severity.INFO, **said: Any) ->
         "id": f"evt-{position}",
         "type": "metastore.record.updated",
         "source": "metastore.api",
-        "occurred_at": NOON + timedelta(seconds=position),
+        "occurred_at": NOON + timedelta(seconds=position % 10**6),
     }
     return Stored(
         position=position,
         envelope=Envelope(**(plain | said)),
-        received_at=NOON + timedelta(seconds=position, milliseconds=5),
+        received_at=NOON + timedelta(seconds=position % 10**6, milliseconds=5),
         severity=severity,
         severity_rule="default",
         schema_hash=None,

@@ -45,4 +45,4 @@ def test_ten_messages_in_a_second_are_fine_and_the_eleventh_is_not() -> None:
 def test_a_slow_talker_may_talk_for_ever() -> None:
     allowance = Allowance(10)
 
-    assert all(allowance.spend(n * 0.1) for n in range(1_000))
+    assert all(allowance.spend(n * 0.125) for n in range(1_000))

@@ -1,4 +1,4 @@
-"""Find out who asks, as a dependency of the route that was matched.
+"""Find out who asks, as the guard of the route that was matched.
 
     Authorization: Bearer <secret> ──▶ Caller ──▶ has the scope? ──▶ handler
                                         └ 401        └ 403
@@ -9,10 +9,9 @@ without one cannot be added; tests/api/test_route_matrix.py walks through them a
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fastapi.openapi.models import HTTPBearer as BearerModel
-from fastapi.security.base import SecurityBase
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection, Request
 
@@ -26,13 +25,11 @@ if TYPE_CHECKING:
 _SCHEME = "bearer "
 
 
-class Needs(SecurityBase):
-    """A dependency that lets callers with one scope through, or any caller when it is None."""
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """A guard that lets callers with one scope through, or any caller when it is None."""
 
-    def __init__(self, scope: Scope | None) -> None:
-        self.model = BearerModel(description="A token; `penstock token create` makes one.")
-        self.scheme_name = "token"
-        self.scope = scope
+    scope: Scope | None
 
     async def __call__(self, request: Request) -> Caller:
         caller = await authenticate(request.app.state.house, bearer_of(request))

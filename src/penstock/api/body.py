@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TypeVar
 
-import anyio
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
@@ -48,7 +48,7 @@ def require_media_type(request: Request, *accepted: str) -> str:
 async def read_bytes(request: Request) -> bytes:
     """The whole body, if it arrives in time."""
     try:
-        with anyio.fail_after(_BODY_SECONDS):
+        async with asyncio.timeout(_BODY_SECONDS):
             return await request.body()
     except TimeoutError:
         raise RequestRefused(

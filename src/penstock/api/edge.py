@@ -9,7 +9,9 @@ like any other, and nothing is ever unpacked. WebSockets pass: `websocket.py` ch
 
 from __future__ import annotations
 
+import itertools
 import re
+import secrets
 import time
 import traceback
 from collections.abc import Collection
@@ -21,7 +23,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from penstock.api.origin import allowed_host, allowed_origin
 from penstock.api.problems import INTERNAL, RequestRefused, answer
-from penstock.base.ids import uuid7
 from penstock.health.prometheus import Metrics
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
@@ -37,6 +38,8 @@ _HEADERS = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
+_PROCESS = secrets.token_hex(6).encode()  # a request's id is this process's and its number
+_requests = itertools.count(1)
 _log = structlog.get_logger("api")
 
 
@@ -202,7 +205,7 @@ def _number(digits: bytes) -> float:
 
 def _request_id(said: _Said) -> bytes:
     given = said.request_id[0] if len(said.request_id) == 1 else b""
-    return given if _REQUEST_ID.fullmatch(given) else uuid7().encode()
+    return given if _REQUEST_ID.fullmatch(given) else b"%b-%d" % (_PROCESS, next(_requests))
 
 
 def _record(error: Exception) -> None:

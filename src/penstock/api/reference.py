@@ -78,6 +78,7 @@ ANSWERS: dict[str, dict[int, str]] = {
     "POST /admin/tokens": {201: "made; the secret is shown this once"},
 }
 
+_TOKEN = {"type": "http", "scheme": "bearer", "description": "`penstock token create` makes one."}
 _TEXT = {"type": "string"}
 COMPONENTS: dict[str, Any] = {
     "Problem": {
@@ -115,7 +116,10 @@ def operation(method: str, path: str, about: str | None, needs: Scope | None) ->
     answers = ANSWERS.get(key, {200: "the answer"})
     first, *others = answers
     needed = f"the scope `{needs}`" if needs is not None else "any token"
-    extra: dict[str, Any] = {"parameters": [*_path_parameters(path), *_query(key)]}
+    extra: dict[str, Any] = {
+        "parameters": [*_path_parameters(path), *_query(key)],
+        "security": [{"token": []}],
+    }
     if key == "POST /v1/events":
         extra["parameters"].append(_header("Idempotency-Key", "makes a repeat a duplicate"))
     if key in BODIES:
@@ -145,7 +149,7 @@ def complete(app: FastAPI) -> None:
             schema = get_openapi(
                 title=app.title, version=app.version, description=app.description, routes=app.routes
             )
-            schema["components"].setdefault("schemas", {}).update(COMPONENTS)
+            schema["components"] = {"schemas": COMPONENTS, "securitySchemes": {"token": _TOKEN}}
             app.openapi_schema = schema
         return app.openapi_schema
 

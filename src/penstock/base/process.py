@@ -1,6 +1,6 @@
 """Live and die with other processes: hear a stop, follow a parent, keep no zombies.
 
-    Stop.on_signals()     SIGINT and SIGTERM become an event that any thread may wait on
+    Stop.on_signals()     SIGINT, SIGTERM and SIGHUP become an event that any thread may wait on
     follow_parent(pid)    a process whose supervisor was killed ends itself
     adopt_orphans()       what a dead child leaves behind becomes ours, and reap_orphans() buries it
 
@@ -37,20 +37,22 @@ class Stop:
 
     @classmethod
     def on_signals(cls) -> Stop:
-        """A request that SIGINT and SIGTERM make from now on; call it in the main thread."""
+        """A request that those signals make from now on; call it in the main thread."""
         stop = cls()
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         for number in _STOPS:
             signal.signal(number, _ignore)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` asked us to stay
+            signal.signal(signal.SIGHUP, _ignore)
         threading.Thread(target=stop._listen, args=(reader,), name="signals", daemon=True).start()
         return stop
 
     def _listen(self, reader: int) -> None:
         while numbers := os.read(reader, 64):
             for number in numbers:
-                if number in _STOPS:
+                if number in (*_STOPS, signal.SIGHUP):
                     self.ask()
 
 

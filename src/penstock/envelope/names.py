@@ -77,7 +77,7 @@ def glob_regex(pattern: str) -> str:
     while ("**", "**") in pairwise(segments):
         segments.remove("**")  # any number twice is any number, and costs more to match
     if segments == ["**"]:
-        return "^.*$"
+        return r"\A.*\Z"
     first, *rest = segments
     regex = r"(?:[^.]+\.)*" if first == "**" else _segment(first)
     joined = first == "**"  # the dot before the next segment is written already
@@ -87,7 +87,6 @@ def glob_regex(pattern: str) -> str:
         else:
             regex += _segment(segment) if joined else rf"\.{_segment(segment)}"
         joined = False
-    # `^` and not `\A`: PostgreSQL takes a range of the index from what follows it.
     return rf"\A{regex}\Z"
 
 

@@ -22,7 +22,7 @@ from penstock.base.errors import Fault
 from penstock.envelope.codec import canonical
 from penstock.envelope.envelope import JsonObject, JsonValue
 from penstock.registry import faults
-from penstock.registry.declare import DIALECT, Status
+from penstock.registry.declare import Status
 from penstock.registry.weight import weigh
 
 SCHEMA_BYTES_MAX = 256 * 1024
@@ -175,6 +175,3 @@ def _reason(error: Exception) -> str:
     """The first line of the compiler's complaint."""
     text = error.message if isinstance(error, jsonschema_rs.ValidationError) else str(error)
     return (text.splitlines() or [type(error).__name__])[0][:200]
-
-
-__all__ = ["DIALECT", "SchemaVersion", "check_payload", "compile_faults", "schema_hash"]

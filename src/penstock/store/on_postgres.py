@@ -28,6 +28,7 @@ from penstock.store.walk.on_postgres import (
     Reading,
     find_way,
     head_of,
+    keep_order,
     sources_of,
 )
 
@@ -53,7 +54,7 @@ class EventReader:
             before = read_cursor(cursor, tenant, query.digest, key=self._key)
         with self._reading.tenant(tenant, query.json_path) as connection:
             way = find_way(connection, query, before=before)
-            found = _events(connection, way.sql, way.parameters | {"limit": limit + 1})
+            found = read_events(connection, way.sql, way.parameters | {"limit": limit + 1})
         events, has_more = found[:limit], len(found) > limit
         following = None
         if has_more:
@@ -65,7 +66,7 @@ class EventReader:
         if _ID.fullmatch(event_id) is None:
             return None
         with self._reading.tenant(tenant_id) as connection:
-            found = _events(connection, _part("by_id"), {"tenant": tenant_id, "id": event_id})
+            found = read_events(connection, _part("by_id"), {"tenant": tenant_id, "id": event_id})
         return found[0] if found else None
 
     def after(self, position: int, limit: int, *, tenant_id: str | None = None) -> list[Stored]:
@@ -75,10 +76,11 @@ class EventReader:
             return self._after_all(parameters)
         parameters |= {"tenant": tenant_id, "stretch": _STRETCH}
         with self._reading.tenant(tenant_id) as connection:
-            found = _events(connection, _part("after_near"), parameters)
+            keep_order(connection)
+            found = read_events(connection, _part("after_near"), parameters)
             if len(found) < limit and position + _STRETCH < head_of(connection):
                 parameters["sources"] = sources_of(connection, tenant_id, most=None)
-                found = _events(connection, _part("after_by_source"), parameters)
+                found = read_events(connection, _part("after_by_source"), parameters)
         return found[::-1]
 
     def head(self) -> int:
@@ -90,16 +92,17 @@ class EventReader:
         if self._all_pool is None:
             raise StoreUnavailable("expected a pool that reads all tenants, found none")
         with answering(), self._all_pool.connection() as connection:
-            return _events(connection, _part("after"), parameters)[::-1]
+            return read_events(connection, _part("after"), parameters)[::-1]
 
 
 def _part(name: str) -> sql.Composable:
     return sql.SQL(named("store", name))
 
 
-def _events(
+def read_events(
     connection: Connection, walk: sql.Composable, parameters: dict[str, Parameter]
 ) -> list[Stored]:
+    """The events of one walk, newest first."""
     # Planned for these very values each time: a plan for the average value is a wrong one here.
     page: LiteralString = named("store", "page")
     text = sql.SQL(page).format(walk=walk)

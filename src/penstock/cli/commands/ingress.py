@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.base.errors import SettingsInvalid
 from penstock.cli.options import ParentPid
-from penstock.cli.part import begin_stoppable
+from penstock.cli.part import begin_stoppable, reaching_the_store
 
 
 def ingress(parent_pid: ParentPid = None) -> None:
@@ -17,4 +17,5 @@ def ingress(parent_pid: ParentPid = None) -> None:
         )
     from penstock.house import run_ingress
 
-    run_ingress(settings, stop.event)
+    with reaching_the_store():
+        run_ingress(settings, stop.event)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 from types import FrameType
@@ -9,7 +10,7 @@ from types import FrameType
 from penstock.base.errors import SetupIncomplete
 from penstock.base.settings import Settings
 from penstock.cli.options import ParentPid
-from penstock.cli.part import begin
+from penstock.cli.part import begin, reaching_the_store
 
 _BACKLOG = 2048
 _DRAIN_S = 3  # a request under way may finish; a stream that never ends may not hold us up
@@ -22,7 +23,7 @@ def serve(parent_pid: ParentPid = None) -> None:
     # The server sends itself the signal again once it has drained; the house is closed after that.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _note)
-    with listen(settings) as listener:
+    with listen(settings) as listener, reaching_the_store():
         _answer(settings, listener)
 
 
@@ -59,10 +60,14 @@ def listen(settings: Settings) -> socket.socket:
         return socket.create_server((settings.host, settings.port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise SetupIncomplete(
-            f"expected to listen on {settings.host} port {settings.port}, found {error.strerror}",
+            f"expected to listen on {settings.host} port {settings.port}, found {_why(error)}",
             remedy=f"Stop what listens there, or choose another port: "
             f"PENSTOCK_PORT={settings.port + 1 if settings.port < 65535 else 8701}.",
         ) from None
+
+
+def _why(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
 
 
 def _note(_number: int, _frame: FrameType | None) -> None:

@@ -20,7 +20,7 @@ from pydantic import SecretStr
 
 from penstock.base.errors import PenstockError, SetupIncomplete
 from penstock.base.on_disk import kept_secret
-from penstock.base.process import Stop, adopt_orphans
+from penstock.base.process import Stop, adopt_orphans, reap_orphans
 from penstock.base.settings import Settings, load_settings
 from penstock.cli import report
 from penstock.cli.checks import find_java
@@ -28,6 +28,7 @@ from penstock.cli.child import Launch
 from penstock.cli.commands.serve import listen
 from penstock.cli.connect import token_file
 from penstock.cli.options import AsJson
+from penstock.cli.part import reaching_the_store
 from penstock.cli.supervisor import Supervisor
 
 if TYPE_CHECKING:
@@ -127,11 +128,13 @@ def _database(settings: Settings) -> Iterator[Database]:
     from penstock.house import prepare_database
 
     report.say("starting PostgreSQL and the parts …")
-    database = prepare_database(settings)
+    with reaching_the_store():
+        database = prepare_database(settings)
     try:
         yield database
     finally:
         database.leave()
+        reap_orphans(())  # the server was ours to bury
 
 
 def _supervise(settings: Settings, database: Database, stop: Stop, *, as_json: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.cli.options import ParentPid
-from penstock.cli.part import begin_stoppable
+from penstock.cli.part import begin_stoppable, reaching_the_store
 
 
 def worker(parent_pid: ParentPid = None) -> None:
@@ -11,4 +11,5 @@ def worker(parent_pid: ParentPid = None) -> None:
     settings, stop = begin_stoppable("worker", parent_pid)
     from penstock.house import run_worker
 
-    run_worker(settings, stop.event)
+    with reaching_the_store():
+        run_worker(settings, stop.event)

@@ -12,6 +12,10 @@
 SELECT set_config('penstock.tenant', %(tenant)s, true), set_config('enable_seqscan', 'off', true),
        set_config('random_page_cost', '1.1', true), set_config('jit', 'off', true);
 
+-- name: keep_order
+-- why:  Before statistics exist, the planner would rather gather a whole tenant and sort it.
+SELECT set_config('enable_sort', 'off', true);
+
 -- name: page
 -- why:  JSON comes as text, so that our own loader keeps every digit of a number.
 SELECT e.position, e.tenant_id, e.id, e.type, e.source, e.occurred_at, e.received_at,

@@ -101,13 +101,14 @@ def choose_log(query: EventQuery, newest: Newest, sources: Sequence[str]) -> Wal
     """How to walk the log itself, when no filter has an index worth walking.
 
     A crowded stretch of time that lies in the past is gathered whole, since from the newest end
-    everything after it would be read for nothing. A small tenant is walked source by source.
+    everything after it would be read for nothing. A small tenant is walked source by source; one
+    without any source has no events.
     """
     if query.occurred_to is not None and (
         newest.occurred_at is None or query.occurred_to < newest.occurred_at
     ):
         return Walk("window")
-    if newest.is_dense or not 0 < len(sources) <= VALUES_MAX:
+    if newest.is_dense or len(sources) > VALUES_MAX:
         return Walk("log")
     return Walk("source", tuple(sources))
 

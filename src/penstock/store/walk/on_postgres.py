@@ -115,7 +115,14 @@ def find_way(
     """The walk to take for a query below a position."""
     types = find_types(connection, query)
     walk = find_walk(connection, query, types, before=before, wanted=wanted)
+    if walk.index == "log":
+        keep_order(connection)
     return compose(query, types, walk, before=before)
+
+
+def keep_order(connection: Connection) -> None:
+    """From here on, let this transaction walk the log in its order rather than sort."""
+    connection.execute(named("store", "keep_order"))
 
 
 def compose(query: EventQuery, types: list[str] | None, walk: Walk, *, before: int) -> Way:
