@@ -27,10 +27,10 @@ check: .venv/dev.stamp  ## style, types and the direction of imports
 	@$(BIN)/lint-imports
 
 prove-quick: .venv/dev.stamp java  ## kill parts at random for 20 rounds and account for every event
-	@$(BIN)/python tests/prove/kill.py --rounds 20
+	@$(BIN)/python -m tests.prove.kill --rounds 20
 
 prove: .venv/dev.stamp java  ## the same for hours
-	@$(BIN)/python tests/prove/kill.py --rounds 1000
+	@$(BIN)/python -m tests.prove.kill --rounds 1000
 
 bench: .venv/dev.stamp java  ## measure; prints a table and JSON
 	@$(BIN)/python -m tests.bench

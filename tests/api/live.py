@@ -37,9 +37,10 @@ _COMMIT = """
 WITH moved AS (UPDATE head SET position = position + %(count)s RETURNING position),
 kept AS (
   INSERT INTO workflow_events (position, tenant_id, id, type, source, occurred_at, payload, tags,
-                               correlation_id, severity, severity_rule, content_hash)
+                               correlation_id, severity, severity_rule, content_hash, hash)
   SELECT position - %(count)s + n, %(tenant)s, gen_random_uuid()::text, %(type)s, %(source)s, now(),
-         %(payload)s::jsonb, %(tags)s::jsonb, %(correlation_id)s, %(severity)s, 'default', ''::bytea
+         %(payload)s::jsonb, %(tags)s::jsonb, %(correlation_id)s, %(severity)s, 'default',
+         ''::bytea, ''::bytea
     FROM moved, generate_series(1, %(count)s) AS n
 )
 SELECT position, pg_notify('penstock_events', position::text) FROM moved

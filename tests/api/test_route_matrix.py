@@ -13,8 +13,8 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi.routing import APIRoute, APIWebSocketRoute
-from starlette.routing import BaseRoute
+from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute, WebSocketRoute
 from tests.api.support import Server, database_of, opened, running, settings_for, status_line
 
 from penstock.access.token import Scope
@@ -112,7 +112,7 @@ def test_the_application_has_no_route_beside_the_map(api: Server) -> None:
         if isinstance(route, APIRoute):
             found |= {(method, route.path) for method in route.methods}
         else:
-            assert isinstance(route, APIWebSocketRoute), f"unexpected kind of route: {route}"
+            assert isinstance(route, WebSocketRoute), f"unexpected kind of route: {route}"
             sockets.add(route.path)
 
     opened_paths = {(method, path) for path, _ in OPEN for method in ("GET", "HEAD")}

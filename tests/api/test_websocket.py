@@ -50,7 +50,7 @@ def opened(live: Live, token: str | None, query: str = "", **options: Any) -> co
     return connect(
         f"ws://127.0.0.1:{live.port}/ws{query}",
         additional_headers=headers | options.pop("headers", {}), compression=None, proxy=None,
-        open_timeout=10, **options,
+        open_timeout=10, close_timeout=0.2, **options,
     )  # fmt: skip
 
 
@@ -178,6 +178,22 @@ def test_what_a_stranger_sends_along_is_never_answered(live: Live) -> None:
     assert answer.startswith(b"HTTP/1.1 401 ")
     assert b"pong" not in answer
     assert b"connection.ack" not in answer
+
+
+def test_nothing_is_compressed_for_anybody(live: Live, tenant: str) -> None:
+    token = live.token(tenant)
+
+    async def test() -> None:
+        async with connect(
+            f"ws://127.0.0.1:{live.port}/ws",
+            additional_headers={"Authorization": f"Bearer {token}"},
+            compression="deflate",
+            proxy=None,
+        ) as client:
+            assert client.response is not None
+            assert "Sec-WebSocket-Extensions" not in client.response.headers
+
+    run(test())
 
 
 def test_a_ticket_lets_in_once(live: Live, tenant: str) -> None:
@@ -348,6 +364,7 @@ def test_clients_resume_anywhere_while_writers_write_without_gap_or_repetition(
                     found.append(int(event["position"]))
                     if found[-1] == last():
                         return found
+                client.transport.abort()  # as a network does, not as a polite client
 
     token = live.token(tenant)
     end: list[int] = []

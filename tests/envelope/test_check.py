@@ -164,7 +164,7 @@ def test_a_field_that_breaks_its_rule_is_named(field: str, value: object) -> Non
     found = faults(LEAST | {field: value})
 
     assert list(found) == [f"/{field}"]
-    assert "expected" in found[f"/{field}"] or field == "occurredAt"
+    assert found[f"/{field}"].startswith("expected")
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,6 @@ def test_the_same_claim_has_the_same_hash_whatever_its_id_tenant_and_order() -> 
 def test_another_claim_has_another_hash() -> None:
     claims: list[Any] = [
         {"type": "a.b"},
-        {"type": "a.b", "payload": {}},
         {"type": "a.b", "payload": {"id": "1"}},
         {"type": "a.b", "payload": {"id": "2"}},
         {"type": "a.b", "payload": {"tenantId": "2"}},

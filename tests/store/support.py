@@ -17,8 +17,8 @@ KEY = b"a key for cursors in these tests"
 _EVENT = """
 INSERT INTO workflow_events (position, tenant_id, id, type, source, occurred_at, received_at,
   payload, tags, correlation_id, causation_id, traceparent, ttl_ms, metadata, schema_version,
-  schema_hash, severity, severity_rule, content_hash)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+  schema_hash, severity, severity_rule, content_hash, hash)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, '')
 """
 _TAG = "INSERT INTO event_tags (tenant_id, tag, position) VALUES (%s, %s, %s)"
 _HEAD = "UPDATE head SET position = greatest(position, %s)"
@@ -31,6 +31,7 @@ def stored(position: int, *, severity: Severity = Severity.INFO, **said: Any) ->
         "type": "metastore.record.updated",
         "source": "metastore.api",
         "occurred_at": NOON + timedelta(seconds=position % 10**6),
+        "payload": {},
     }
     return Stored(
         position=position,

@@ -11,6 +11,7 @@ from penstock.base.errors import QueryInvalid, QueryTooSlow
 from penstock.base.on_postgres import open_pool
 from penstock.store.on_postgres import EventReader
 from penstock.store.query import EventQuery, read_query
+from penstock.store.walk import on_postgres as walking
 
 PAYLOADS = {
     1: {"assetId": "asset-7", "count": 3},
@@ -158,7 +159,10 @@ def test_a_path_that_runs_long_is_stopped_at_the_time_limit(database: str, name:
         assert reader.page(EventQuery("default"), limit=1).events
 
 
-def test_searches_that_run_long_leave_room_for_other_readers(database: str) -> None:
+def test_searches_that_run_long_leave_room_for_other_readers(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walking, "_PATH_WAIT_S", 0.05)
     load(database, [stored(1)])
     with open_pool(database, "penstock_reader", size_max=2, timeout_ms=2_000) as pool:
         reader = EventReader(pool, cursor_key=KEY)
@@ -167,6 +171,8 @@ def test_searches_that_run_long_leave_room_for_other_readers(database: str) -> N
         turns.acquire()
 
         assert len(reader.page(EventQuery("default")).events) == 1
+        with pytest.raises(QueryTooSlow, match="other jsonPath searches"):
+            found(reader, "$")
         turns.release()
         assert found(reader, "$") == [1]
         turns.release()

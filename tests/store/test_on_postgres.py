@@ -101,9 +101,9 @@ def test_a_small_tenant_catches_up_through_a_long_log(database: str, reader: Eve
 
 LONG_LOG = """
 INSERT INTO workflow_events (position, tenant_id, id, type, source, occurred_at, severity,
-                             severity_rule, content_hash)
+                             severity_rule, content_hash, hash)
 SELECT n, CASE WHEN n % 1500 = 0 THEN 'small' ELSE 'large' END, 'e' || n, 'a.b', 's' || n % 7,
-       timestamptz '2026-03-01Z' + n * interval '1 s', 'info', 'default', ''
+       timestamptz '2026-03-01Z' + n * interval '1 s', 'info', 'default', '', ''
   FROM generate_series(1, 12000) AS n
 """
 

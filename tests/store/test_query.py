@@ -84,7 +84,7 @@ def test_a_limit_is_brought_into_its_range(said: str, meant: int) -> None:
         ("from", "yesterday", "expected RFC 3339"),
         ("from", "2024-12-01", "expected RFC 3339"),
         ("to", "2024-12-01T00:00:00", "expected RFC 3339"),
-        ("to", "2024-13-01T00:00:00Z", "month"),
+        ("to", "2024-13-01T00:00:00Z", "expected a time that exists"),
         ("severity", "loud", "expected one of critical, error, warning, info, debug"),
         ("severity", ",", "only commas"),
         ("type", "", "expected a value for type"),

@@ -67,7 +67,7 @@ def test_a_position_beyond_what_javascript_counts_is_kept_exactly() -> None:
 def test_an_event_expires_when_its_time_to_live_has_passed(
     ttl_ms: int | None, after_ms: int, expired: bool
 ) -> None:
-    event = Envelope(id="e", type="a.b", source="s", occurred_at=NOON, ttl_ms=ttl_ms)
+    event = Envelope("e", "a.b", "s", occurred_at=NOON, payload={}, ttl_ms=ttl_ms)
 
     assert is_expired(event, NOON + timedelta(milliseconds=after_ms)) is expired
 

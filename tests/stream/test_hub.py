@@ -6,9 +6,10 @@ import asyncio
 import json
 import random
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain, repeat
 
 import pytest
 from structlog.testing import capture_logs
@@ -99,9 +100,13 @@ class Client:
 
 
 def hub_over(log: MemoryLog, **options: object) -> Hub:
-    settings: dict[str, object] = {"poll_s": 0.005, "still_valid": lambda _token: True}
     registry = Registry([], mode="open")
-    return Hub(log, registry=lambda: registry, **(settings | options))  # type: ignore[arg-type]
+    settings: dict[str, object] = {
+        "poll_s": 0.005,
+        "still_valid": lambda _token: True,
+        "registry": lambda: registry,
+    }
+    return Hub(log, **(settings | options))  # type: ignore[arg-type]
 
 
 def run(test: Callable[[Hub, MemoryLog], Awaitable[None]], **options: object) -> None:
@@ -335,6 +340,45 @@ def test_a_log_that_goes_away_and_comes_back_costs_nobody_an_event() -> None:
         assert resumed.bodies[1]["data"]["code"] == "store_unavailable"  # type: ignore[index]
 
     run(test)
+
+
+def broken_at_first() -> Callable[[], Registry]:
+    """A registry that fails for the first event that is looked at."""
+    answers: Iterator[Registry | None] = chain([None], repeat(Registry([], mode="open")))
+
+    def registry() -> Registry:
+        answer = next(answers)
+        if answer is None:
+            raise RuntimeError("no view of this one")
+        return answer
+
+    return registry
+
+
+def test_a_live_event_that_cannot_be_written_holds_up_no_other() -> None:
+    async def test(hub: Hub, log: MemoryLog) -> None:
+        client = Client(hub.subscribe(EVERYTHING))
+        with capture_logs() as lines:
+            log.commit(3)
+            await client.read_to(13)
+
+        assert client.positions == [12, 13]
+        assert hub.stats().unsendable == 1
+        assert [line["position"] for line in lines if line["log_level"] == "error"] == [11]
+
+    run(test, registry=broken_at_first())
+
+
+def test_an_old_event_that_cannot_be_written_holds_up_no_other() -> None:
+    async def test(hub: Hub, _log: MemoryLog) -> None:
+        client = Client(hub.subscribe(EVERYTHING, after=0))
+        with capture_logs() as lines:
+            await client.read_to(10)
+
+        assert client.positions == list(range(2, 11))
+        assert [line["position"] for line in lines if line["log_level"] == "error"] == [1]
+
+    run(test, registry=broken_at_first())
 
 
 def test_a_json_path_is_refused_with_a_remedy() -> None:

@@ -53,6 +53,8 @@ def build_app(house: House) -> FastAPI:
         title="Penstock", version=version("penstock"), description=reference.ABOUT,
         openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False,
         lifespan=_lifespan,
+        # What happened is told by our own metrics and logs, which never quote a request.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )  # fmt: skip
     app.state.house, app.state.hub, app.state.metrics = house, hub, metrics
     mount(app)

@@ -18,6 +18,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import structlog
+from prometheus_client import Counter, Histogram
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -77,6 +78,7 @@ class Edge:
         self._body_bytes_max = body_bytes_max
         self._hosts = hosts
         self._origins = origins
+        self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -138,8 +140,12 @@ class Edge:
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path_format", "unmatched")
         method = scope["method"] if scope["method"] in _METHODS else "other"
-        self._metrics.requests.labels(method, route, str(status)).inc()
-        self._metrics.durations.labels(route).observe(seconds)
+        series = self._series.get((method, route, status))
+        if series is None:
+            series = self._metrics.of_request(method, route, status)
+            self._series[method, route, status] = series
+        series[0].inc()
+        series[1].observe(seconds)
 
 
 class _Exchange:

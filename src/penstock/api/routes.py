@@ -6,7 +6,7 @@ cannot be reached without a token. OPEN handlers take none; there are three, and
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,6 +14,9 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import WebSocketRoute
+from starlette.types import Receive, Send
+from starlette.types import Scope as ASGIScope
 
 from penstock.access.token import Caller, Scope
 from penstock.api.auth import Needs
@@ -86,9 +89,14 @@ WEBSOCKET = ("/ws", stream.websocket)
 class Lean(APIRoute):
     """A route whose handler reads the request itself: nothing is parsed or solved before it."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        endpoint: Callable[[Request], Coroutine[Any, Any, Response]] = self.endpoint
-        return endpoint
+    def __init__(self, path: str, endpoint: Open, **options: Any) -> None:
+        super().__init__(path, endpoint, **options)
+
+        async def app(scope: ASGIScope, receive: Receive, send: Send) -> None:
+            response = await endpoint(Request(scope, receive, send))
+            await response(scope, receive, send)
+
+        self.app = app
 
 
 def mount(app: FastAPI) -> None:
@@ -104,7 +112,7 @@ def mount(app: FastAPI) -> None:
         )
     for path, handler in OPEN:
         app.add_api_route(path, handler, methods=["GET", "HEAD"], include_in_schema=False)
-    app.add_api_websocket_route(*WEBSOCKET)
+    app.router.routes.append(WebSocketRoute(*WEBSOCKET))
 
 
 def guarded(handler: Guarded, guard: Needs) -> Open:

@@ -28,7 +28,7 @@ from penstock.stream.filter import read_after, read_filter
 from penstock.stream.frames import Form, Frame
 from penstock.stream.hub import Hub
 from penstock.stream.inbound import INBOUND_BYTES_MAX, Allowance, Ping, read_request
-from penstock.stream.session import converse
+from penstock.stream.session import Write, converse
 from penstock.stream.subscription import End, Subscription
 
 Authenticate: TypeAlias = Callable[[str], Caller | None]  # blocking
@@ -151,7 +151,7 @@ def _chosen(websocket: WebSocket) -> str | None:
     return next(iter(ours or [word for word in offered if word.startswith(_BEARER)]), None)
 
 
-def _writer(websocket: WebSocket) -> Callable[[Frame], Any]:
+def _writer(websocket: WebSocket) -> Write:
     async def write(frame: Frame) -> None:
         await websocket.send({"type": "websocket.send", "text": frame.body.decode()})
 

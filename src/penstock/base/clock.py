@@ -56,7 +56,10 @@ def _parse_any(text: str) -> datetime:
         raise ValueError(f"expected RFC 3339 with an offset, found {text[:40]!r}")
     year, month, day, hour, minute, second = (int(part) for part in match.group(1, 2, 3, 4, 5, 6))
     micros = int((match.group(7) or "0").ljust(6, "0")[:6])
-    at = datetime(year, month, day, hour, minute, min(second, 59), micros, tzinfo=UTC)
+    try:
+        at = datetime(year, month, day, hour, minute, min(second, 59), micros, tzinfo=UTC)
+    except ValueError:
+        raise ValueError(f"expected a time that exists, found {text[:40]!r}") from None
     zone = match.group(8)
     if zone not in "Zz":
         hours, minutes = int(zone[1:3]), int(zone[4:6])

@@ -25,6 +25,7 @@ from penstock.envelope.envelope import (
     JsonValue,
 )
 from penstock.envelope.fields import REQUIRED, RULES, is_tenant, kind, read_instant, unknown_field
+from penstock.envelope.form import json_form
 
 __all__ = ["content_hash", "is_tenant", "payload_bytes_fault", "read", "write"]
 
@@ -91,10 +92,16 @@ def write(envelope: Envelope) -> JsonObject:
     return wire | {name: value for name, value in optional.items() if value is not None}
 
 
-def content_hash(claimed: JsonObject) -> bytes:
-    """SHA-256 of what an event claims beside its identity: equal means the same event again."""
-    content = {key: value for key, value in claimed.items() if key not in _NOT_CONTENT}
-    return hashlib.sha256(canonical(content)).digest()
+def content_hash(claimed: JsonObject, payload_form: bytes | None = None) -> bytes:
+    """SHA-256 of what an event claims beside its identity: equal means the same event again.
+
+    `payload_form` spares spelling the payload again when the caller has its `json_form`.
+    """
+    rest = {key: value for key, value in claimed.items() if key not in _NOT_CONTENT}
+    payload = rest.pop("payload", None)
+    if payload_form is None:
+        payload_form = json_form({} if payload is None and "payload" not in claimed else payload)
+    return hashlib.sha256(b"%b\x1f%b" % (canonical(rest), payload_form)).digest()
 
 
 def payload_bytes_fault(payload_bytes: int) -> str | None:

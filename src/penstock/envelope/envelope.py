@@ -50,7 +50,7 @@ class Envelope(NamedTuple):
     type: str
     source: str
     occurred_at: datetime
-    payload: JsonValue = None
+    payload: JsonValue
     tags: Mapping[str, str] = _NOTHING
     correlation_id: str | None = None
     causation_id: str | None = None

@@ -45,7 +45,8 @@ def read_histogram(params: Sequence[tuple[str, str]], *, tenant_id: str) -> tupl
     query, _, cursor = read_query(params, tenant_id=tenant_id, also=("buckets",))
     if cursor is not None or any(name == "limit" for name, _ in params):
         raise QueryInvalid(
-            "expected neither limit nor cursor: a histogram has no pages", parameter="limit"
+            "expected neither limit nor cursor: a histogram has no pages",
+            parameter="limit" if cursor is None else "cursor",
         )
     said = [value for name, value in params if name == "buckets"]
     if len(said) > 1:

@@ -50,6 +50,10 @@ class Metrics:
             "penstock_stream_clients", "Live stream clients connected now.", registry=self.registry
         )
 
+    def of_request(self, method: str, route: str, status: int) -> tuple[Counter, Histogram]:
+        """The two series that a request of this kind counts in."""
+        return self.requests.labels(method, route, str(status)), self.durations.labels(route)
+
     def watch_clients(self, count: Callable[[], float]) -> None:
         """Read the number of live clients from whoever knows it."""
         self._clients.set_function(count)

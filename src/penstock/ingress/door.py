@@ -16,21 +16,19 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
 import structlog
 
 from penstock.base.clock import Clock
 from penstock.base.errors import StoreUnavailable
 from penstock.base.ids import derived_id, uuid7
-from penstock.envelope import check
-from penstock.envelope.codec import encode
-from penstock.envelope.envelope import JsonObject, JsonValue
-from penstock.ingress.pipeline import judge, judge_tree, settled_form
+from penstock.envelope.envelope import JsonValue
+from penstock.ingress.call import Call, DoorOutcome
+from penstock.ingress.pipeline import judge, judge_tree, queued_form
 from penstock.ingress.recent import RecentIds
-from penstock.ingress.verdict import Accepted, Arrival, Rejected, Verdict, Via, conflict
+from penstock.ingress.verdict import Accepted, Arrival, Rejected, Via
 from penstock.registry.registry import Registry
-from penstock.transport.port import UNBOUND, Message, Transport
+from penstock.transport.port import Transport
 
 Known = Callable[[str, Sequence[str]], dict[str, bytes]]  # tenant, ids -> content hashes
 Keep = Callable[[Sequence[Rejected], datetime], None]
@@ -44,17 +42,6 @@ class Item:
 
     raw: bytes
     tree: JsonValue = None
-
-
-@dataclass(frozen=True, slots=True)
-class DoorOutcome:
-    """What the caller hears about one item."""
-
-    id: str | None
-    status: Literal["accepted", "duplicate", "rejected"]
-    accepted_at: datetime
-    event: JsonObject | None = None
-    rejected: Rejected | None = None
 
 
 class Door:
@@ -107,21 +94,28 @@ class Door:
 
     def _judge(
         self, items: Sequence[Item], tenant_id: str | None, via: Via, key: str | None
-    ) -> _Call:
+    ) -> Call:
         now = _whole_ms(self._clock.now())
         registry = self._registry()
-        verdicts = []
+        call = Call(now, via, self._recent, derived=key is not None)
         for index, item in enumerate(items):
             fallback = uuid7() if key is None else derived_id(0, tenant_id or "", key, str(index))
             arrival = Arrival(now, fallback, via, tenant_id)
-            verdicts.append(
+            verdict = (
                 judge(item.raw, arrival, registry)
                 if item.tree is None
                 else judge_tree(item.tree, item.raw, arrival, registry)
             )
-        return _Call(items, verdicts, now, via, tenant_id, self._recent, derived=key is not None)
+            written: bytes | Rejected = b""
+            if isinstance(verdict, Accepted):
+                written = queued_form(verdict, item.raw, arrival)
+            if isinstance(written, Rejected):
+                verdict, written = written, b""
+            call.add(item.raw, verdict, written)
+        call.settle({})
+        return call
 
-    def _look_up(self, call: _Call) -> dict[tuple[str, str], bytes]:
+    def _look_up(self, call: Call) -> dict[tuple[str, str], bytes]:
         tenants: dict[str, list[str]] = {}
         for tenant, event_id in call.unsure:
             tenants.setdefault(tenant, []).append(event_id)
@@ -134,11 +128,11 @@ class Door:
         except StoreUnavailable:
             return {}  # the ingress finds duplicates anyway
 
-    def _send(self, call: _Call) -> Future[None] | None:
-        messages = call.messages()
+    def _send(self, call: Call) -> Future[None] | None:
+        messages = [call.message(entry.written, entry.tenant_id) for entry in call.fresh]
         return self._transport.send(messages) if messages else None
 
-    def _refuse(self, call: _Call) -> None:
+    def _refuse(self, call: Call) -> None:
         for rejected in call.refused:
             _log.warning(
                 "event_rejected",
@@ -157,97 +151,16 @@ class Door:
                 raise  # the queue keeps lines; the caller is asked to try again
             self._transport.send([call.message(r.raw, r.tenant_id) for r in call.refused]).result()
 
-    def _remember(self, call: _Call) -> list[DoorOutcome]:
-        now_ms = int(call.now.timestamp() * 1000)
-        for accepted in call.fresh:
-            envelope = accepted.envelope
-            self._recent.add(
-                (envelope.tenant_id, envelope.id), accepted.content_hash, now_ms=now_ms
-            )
+    def _remember(self, call: Call) -> list[DoorOutcome]:
+        now_ms = round(call.now.timestamp() * 1000)
+        for entry in call.fresh:
+            self._recent.add(entry.key, entry.content_hash, now_ms=now_ms)
         return call.outcomes()
-
-
-class _Call:
-    """One publish call: pure bookkeeping between judging and answering."""
-
-    def __init__(
-        self,
-        items: Sequence[Item],
-        verdicts: Sequence[Verdict],
-        now: datetime,
-        via: Via,
-        tenant_id: str | None,
-        recent: RecentIds,
-        *,
-        derived: bool,
-    ) -> None:
-        self.now = now
-        self._items = items
-        self._verdicts = list(verdicts)
-        self._via = via
-        self._tenant_id = tenant_id
-        self._seen: dict[tuple[str, str], bytes] = {}
-        self.unsure: list[tuple[str, str]] = []
-        for verdict in verdicts:
-            if isinstance(verdict, Accepted) and ("id" in verdict.claimed or derived):
-                key = (verdict.envelope.tenant_id, verdict.envelope.id)
-                content = recent.find(key)
-                if content is not None:
-                    self._seen[key] = content
-                elif derived or recent.may_be_known(key[1]):
-                    self.unsure.append(key)
-        self._sort()
-
-    def settle(self, known: dict[tuple[str, str], bytes]) -> None:
-        """Take in what the store knows."""
-        self._seen.update(known)
-        self._sort()
-
-    def _sort(self) -> None:
-        """Split the verdicts: new ones, repeats, and what is refused."""
-        self.fresh: list[Accepted] = []
-        self.refused: list[Rejected] = []
-        self._final: list[tuple[Verdict, bool]] = []  # verdict, is a repeat
-        seen = dict(self._seen)
-        for item, verdict in zip(self._items, self._verdicts, strict=True):
-            final, repeat = verdict, False
-            if isinstance(verdict, Accepted):
-                key = (verdict.envelope.tenant_id, verdict.envelope.id)
-                before = seen.setdefault(key, verdict.content_hash)
-                repeat = key in self._seen or before is not verdict.content_hash
-                if before != verdict.content_hash:
-                    final = conflict(item.raw, verdict, self._via)
-            if isinstance(final, Rejected):
-                self.refused.append(final)
-            elif not repeat:
-                self.fresh.append(final)
-            self._final.append((final, repeat))
-
-    def messages(self) -> list[Message]:
-        return [
-            self.message(encode(settled_form(accepted)), accepted.envelope.tenant_id)
-            for accepted in self.fresh
-        ]
-
-    def message(self, raw: bytes, tenant_id: str) -> Message:
-        return Message(
-            json=raw,
-            accepted_ms=int(self.now.timestamp() * 1000),
-            tenant_id=tenant_id or UNBOUND,
-            via=self._via,
-        )
-
-    def outcomes(self) -> list[DoorOutcome]:
-        return [self._outcome(verdict, repeat) for verdict, repeat in self._final]
-
-    def _outcome(self, verdict: Verdict, repeat: bool) -> DoorOutcome:
-        if isinstance(verdict, Rejected):
-            return DoorOutcome(verdict.event_id, "rejected", self.now, None, verdict)
-        event = check.write(verdict.envelope)
-        status: Literal["accepted", "duplicate"] = "duplicate" if repeat else "accepted"
-        return DoorOutcome(verdict.envelope.id, status, self.now, event)
 
 
 def _whole_ms(at: datetime) -> datetime:
     """The queue keeps milliseconds; what the caller hears must be what is stored."""
     return at.replace(microsecond=at.microsecond // 1000 * 1000)
+
+
+__all__ = ["Door", "DoorOutcome", "Item"]

@@ -11,7 +11,9 @@ from penstock.registry.schema import SchemaVersion
 _TAG_VALUE_MAX = 256
 
 
-def enrich(envelope: Envelope, claimed: JsonObject, schema: SchemaVersion | None) -> Accepted:
+def enrich(
+    envelope: Envelope, claimed: JsonObject, payload_form: bytes, schema: SchemaVersion | None
+) -> Accepted:
     """The event as it will be stored."""
     severity, rule = severity_of(schema, envelope.type, envelope.payload, envelope.metadata)
     if schema is not None:
@@ -20,8 +22,15 @@ def enrich(envelope: Envelope, claimed: JsonObject, schema: SchemaVersion | None
             envelope = envelope._replace(
                 schema_version=schema.version, tags={**tags, **envelope.tags}
             )
-    schema_hash = None if schema is None else schema.schema_hash
-    return Accepted(envelope, severity, rule, schema_hash, content_hash(claimed), claimed)
+    return Accepted(
+        envelope,
+        severity,
+        rule,
+        None if schema is None else schema.schema_hash,
+        content_hash(claimed, payload_form),
+        payload_form,
+        claimed,
+    )
 
 
 def promised_tags(schema: SchemaVersion, envelope: Envelope) -> dict[str, str]:

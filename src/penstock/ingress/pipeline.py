@@ -15,11 +15,12 @@ from penstock.catalog import cloudevents
 from penstock.envelope import check, codec
 from penstock.envelope.envelope import (
     DEFAULT_TENANT,
-    PAYLOAD_BYTES_MAX,
+    MESSAGE_BYTES_MAX,
     Envelope,
     JsonObject,
     JsonValue,
 )
+from penstock.envelope.form import json_form
 from penstock.ingress.enrich import enrich
 from penstock.ingress.verdict import Accepted, Arrival, Reason, Rejected, Verdict
 from penstock.registry.registry import Registry
@@ -60,12 +61,13 @@ def judge_tree(tree: JsonValue, raw: bytes, arrival: Arrival, registry: Registry
     if not isinstance(envelope, Envelope):
         return _reject(raw, arrival, _envelope_reason(envelope), envelope, native)
     schema = registry.find(envelope.type, envelope.schema_version)
-    refused = _unfit(envelope, schema, raw, registry)
+    payload_form = json_form(envelope.payload)
+    refused = _unfit(envelope, schema, len(payload_form), registry)
     if refused is not None:
         reason, faults = refused
         return _reject(raw, arrival, reason, faults, native)
-    # `_unfit` has refused whatever read() could not make an object of.
-    return enrich(envelope, native if isinstance(native, dict) else {}, schema)
+    # read() has refused whatever is not an object.
+    return enrich(envelope, native if isinstance(native, dict) else {}, payload_form, schema)
 
 
 def _native(tree: JsonValue) -> JsonValue | tuple[Fault, ...]:
@@ -76,15 +78,12 @@ def _native(tree: JsonValue) -> JsonValue | tuple[Fault, ...]:
 
 
 def _unfit(
-    envelope: Envelope, schema: SchemaVersion | None, raw: bytes, registry: Registry
+    envelope: Envelope, schema: SchemaVersion | None, payload_bytes: int, registry: Registry
 ) -> tuple[Reason, tuple[Fault, ...]] | None:
     """Why the event may not be stored, or None."""
-    # Compact JSON of a payload is never longer than the message that carried it.
-    if len(raw) > PAYLOAD_BYTES_MAX:
-        size = len(codec.encode(envelope.payload))
-        if size > PAYLOAD_BYTES_MAX:
-            detail = f"expected a payload of at most {PAYLOAD_BYTES_MAX} bytes, found {size}"
-            return Reason.PAYLOAD_TOO_LARGE, (Fault("/payload", detail),)
+    fault = check.payload_bytes_fault(payload_bytes)
+    if fault is not None:
+        return Reason.PAYLOAD_TOO_LARGE, (Fault("/payload", fault),)
     if schema is None:
         return _unknown(envelope, registry)
     if schema.metadata.get("needsUuid7") and not is_uuid7(envelope.id):
@@ -151,11 +150,19 @@ def _text(value: JsonValue, most: int) -> str | None:
     return value[:most] if isinstance(value, str) and value else None
 
 
-def settled_form(accepted: Accepted) -> JsonObject:
-    """The claim with its id and version pinned: what goes on the queue, judged alike for ever."""
+def queued_form(accepted: Accepted, raw: bytes, arrival: Arrival) -> bytes | Rejected:
+    """The claim with its id and version pinned: what goes on the queue, judged alike for ever.
+
+    Written anew, a message may be longer than it came (1e15 has sixteen digits). What the ingress
+    would then find too large is refused here, before anybody is told that it was accepted.
+    """
     pinned: JsonObject = {**accepted.claimed, "id": accepted.envelope.id}
     if accepted.envelope.schema_version is not None:
         pinned["schemaVersion"] = accepted.envelope.schema_version
     if accepted.envelope.tenant_id != DEFAULT_TENANT:
         pinned["tenantId"] = accepted.envelope.tenant_id
-    return pinned
+    written = codec.encode(pinned)
+    if len(written) <= MESSAGE_BYTES_MAX:
+        return written
+    detail = f"expected at most {MESSAGE_BYTES_MAX} bytes once written out, found {len(written)}"
+    return _reject(raw, arrival, Reason.TOO_LARGE, (Fault("", detail),), pinned)

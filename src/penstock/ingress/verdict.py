@@ -73,6 +73,7 @@ class Accepted(NamedTuple):
     severity_rule: str
     schema_hash: str | None
     content_hash: bytes
+    payload_form: bytes  # the payload in its one spelling: hashed, and stored
     claimed: JsonObject  # the native wire form as claimed, before defaults: what the spool keeps
 
 

@@ -14,7 +14,7 @@ BYTES_MAX = 1024 * 1024
 
 
 class Buffer:
-    """A bounded queue of entries; `reserved` bytes are held elsewhere for the same subscriber."""
+    """A bounded queue of entries; bytes held elsewhere for the same subscriber count too."""
 
     def __init__(self, events_max: int = EVENTS_MAX, bytes_max: int = BYTES_MAX) -> None:
         self._entries: deque[Entry] = deque()
@@ -30,7 +30,8 @@ class Buffer:
         size = entry.size
         if len(self._entries) >= self._events_max:
             return False
-        if self._entries and self.bytes + reserved + size > self._bytes_max:
+        # One event alone always fits, or a big one could never be sent.
+        if (self._entries or reserved) and self.bytes + reserved + size > self._bytes_max:
             return False
         self._entries.append(entry)
         self.bytes += size

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+import structlog
+
 from penstock.envelope.envelope import JsonObject, Stored
 from penstock.store.query import EventQuery, matches
 from penstock.stream.feed import Read
 from penstock.stream.frames import Entry, Form, Parcel
 from penstock.stream.port import LogReader
 from penstock.stream.subscription import Page
+
+log = structlog.get_logger(__name__)
 
 
 def read_page(
@@ -26,8 +30,9 @@ def read_page(
     positions: list[int] = []
     size = 0
     for stored in reader.after(read.after, read.limit, tenant_id=query.tenant_id):
-        if stored.position <= read.until and matches(query, stored):
-            entry = Parcel(stored, view, emitted_at).entry(form)
+        wanted = stored.position <= read.until and matches(query, stored)
+        entry = _write(Parcel(stored, view, emitted_at), form) if wanted else None
+        if entry is not None:
             size += entry.size
             if entries and size > bytes_max:
                 return Page(entries, positions, cut=True)
@@ -36,3 +41,12 @@ def read_page(
         if stored.position >= read.until:
             break
     return Page(entries, positions, cut=False)
+
+
+def _write(parcel: Parcel, form: Form) -> Entry | None:
+    """The frames of an event. One that cannot be written must not hold up those behind it."""
+    try:
+        return parcel.entry(form)
+    except Exception:
+        log.exception("an event could not be sent", position=parcel.stored.position)
+        return None

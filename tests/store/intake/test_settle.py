@@ -16,8 +16,8 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def accepted(event_id: str, content: bytes = b"a", *, source: str = "s.x") -> Judged:
-    envelope = Envelope(event_id, "t.x", source, NOW - timedelta(seconds=2))
-    verdict = Accepted(envelope, Severity.INFO, "default", None, content, {})
+    envelope = Envelope(event_id, "t.x", source, NOW - timedelta(seconds=2), {})
+    verdict = Accepted(envelope, Severity.INFO, "default", None, content, b"{}", {})
     return Judged(b"raw:" + event_id.encode() + content, verdict)
 
 

@@ -29,12 +29,12 @@ from penstock.store.walk.on_postgres import (
 # Half of all events are a.hot; a.old ended long ago; every tenth is another tenant's.
 EVENTS = """
 INSERT INTO workflow_events (position, tenant_id, id, type, source, occurred_at, tags,
-                             correlation_id, severity, severity_rule, content_hash)
+                             correlation_id, severity, severity_rule, content_hash, hash)
 SELECT n, CASE WHEN n % 10 = 0 THEN 'other' ELSE 'acme' END, 'e' || n,
        CASE WHEN n <= 40 THEN 'a.old' WHEN n % 2 = 0 THEN 'a.hot' ELSE 'b.c' || n % 6 END,
        's' || n % 3, timestamptz '2026-03-01 12:00Z' + n * interval '1 s',
        jsonb_build_object('mode', 'm' || n % 2, 'user', 'u' || n / 7), 'req-' || n / 4,
-       CASE WHEN n % 997 = 0 THEN 'error' ELSE 'info' END, 'default', ''
+       CASE WHEN n % 997 = 0 THEN 'error' ELSE 'info' END, 'default', '', ''
   FROM generate_series(1, 20000) AS n
 """
 TAGS = """

@@ -9,6 +9,7 @@ not JSON at all is one message, refused whole, because nobody can tell where its
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -71,8 +72,8 @@ async def publish(request: Request, caller: Caller) -> Response:
     except QueueUnavailable:
         received.labels("unavailable").inc(len(sent.items))
         raise
-    for outcome in outcomes:
-        received.labels(outcome.status).inc()
+    for status, count in Counter(outcome.status for outcome in outcomes).items():
+        received.labels(status).inc(count)
     instance = request.scope["state"]["instance"]
     return _batch(outcomes) if sent.is_batch else _single(outcomes[0], sent.faults, instance)
 

@@ -50,7 +50,8 @@ CREATE TABLE workflow_events (
   schema_hash    text        COLLATE "C",
   severity       text        COLLATE "C" NOT NULL,
   severity_rule  text        COLLATE "C" NOT NULL,
-  content_hash   bytea       NOT NULL
+  content_hash   bytea       NOT NULL,   -- of what the publisher claimed: equal means duplicate
+  hash           bytea       NOT NULL    -- of the row as stored: store/leaf.py says over what
 );
 CREATE UNIQUE INDEX workflow_events_id          ON workflow_events (tenant_id, id);
 CREATE INDEX workflow_events_type               ON workflow_events (tenant_id, type, position);

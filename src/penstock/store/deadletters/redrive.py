@@ -99,7 +99,7 @@ class Redriver:
 
 
 def _arrival(letter: DeadLetter) -> Arrival:
-    at_ms = int(letter.first_seen_at.timestamp() * 1000)
+    at_ms = round(letter.first_seen_at.timestamp() * 1000)
     return Arrival(
         accepted_at=letter.first_seen_at,
         fallback_id=derived_id(at_ms, "redrive", letter.id),

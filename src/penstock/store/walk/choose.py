@@ -130,7 +130,8 @@ def walk_parameters(
     What the walk itself guarantees is not asked of each row again: PostgreSQL would try to use
     it in the index as well, and walk worse.
     """
-    parameters = filter_parameters(query, types) | {"walked": list(walk.values)}
+    # A value walked twice would give its events twice.
+    parameters = filter_parameters(query, types) | {"walked": list(dict.fromkeys(walk.values))}
     kept_by_walk = _KEPT_BY.get(walk.index)
     if kept_by_walk is not None:
         parameters[kept_by_walk] = None

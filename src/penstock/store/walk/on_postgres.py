@@ -83,7 +83,9 @@ class Reading:
     @contextmanager
     def _turn(self) -> Iterator[None]:
         if not self._paths.acquire(timeout=_PATH_WAIT_S):
-            raise QueryTooSlow("expected a turn within 4 s, found other jsonPath searches running")
+            raise QueryTooSlow(
+                f"expected a turn within {_PATH_WAIT_S:g} s, found other jsonPath searches running"
+            )
         try:
             yield
         finally:

@@ -1,0 +1,52 @@
+"""Spell a JSON value in one way, the same before it is stored and after it is read back.
+
+Keys are sorted, and numbers are the values they are read back as: PostgreSQL's jsonb keeps a number
+but not its spelling (1e16 comes back as 10000000000000000, -0.0 as 0.0). What is hashed is hashed
+in this form; tests/envelope/test_form.py holds it to PostgreSQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from penstock.envelope.codec import canonical, encode
+from penstock.envelope.envelope import JsonValue
+from penstock.envelope.numbers import read_stored_decimal, read_stored_integer
+
+# Digits as `0`, the letter of an exponent as `e`, all else blank: shows what may be an exponent.
+_EXPONENTS = bytes(
+    0x30 if byte in b"0123456789" else 0x65 if byte in b"eE" else 0x20 for byte in range(256)
+)
+_EMPTY = b"{}"
+
+
+def json_form(value: JsonValue) -> bytes:
+    """The one spelling of a value."""
+    written = canonical(value)
+    if b"0e" in written.translate(_EXPONENTS) or b"-0.0" in written:
+        return canonical(_respelt(value))
+    return written
+
+
+def mapping_form(value: Mapping[str, JsonValue] | Mapping[str, str]) -> bytes:
+    """The one spelling of tags or metadata."""
+    return json_form(dict(value)) if value else _EMPTY
+
+
+def _respelt(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return {key: _respelt(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_respelt(item) for item in value]
+    if isinstance(value, float | Decimal):
+        return _plain_number(value)
+    return value
+
+
+def _plain_number(value: float | Decimal) -> JsonValue:
+    """The number that comes back when PostgreSQL has spelt it: without exponent, zero unsigned."""
+    text = format(Decimal(encode(value).decode()), "f")
+    if not text.strip("-0."):
+        text = text.removeprefix("-")
+    return read_stored_decimal(text) if "." in text else read_stored_integer(text)

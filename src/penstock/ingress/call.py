@@ -1,0 +1,111 @@
+"""Keep the books of one publish call, from judging to answering.
+
+    add each item ──▶ settle(what is known) ──▶ fresh: to be queued · refused: to be kept · outcomes
+
+Pure: who is asked about known ids, and when, is the door's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from penstock.envelope import check
+from penstock.envelope.envelope import JsonObject
+from penstock.ingress.recent import Key, RecentIds
+from penstock.ingress.verdict import Accepted, Rejected, Verdict, Via, conflict
+from penstock.transport.port import UNBOUND, Message
+
+
+@dataclass(frozen=True, slots=True)
+class DoorOutcome:
+    """What the caller hears about one item."""
+
+    id: str | None
+    status: Literal["accepted", "duplicate", "rejected"]
+    accepted_at: datetime
+    event: JsonObject | None = None
+    rejected: Rejected | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """An event that is to be queued."""
+
+    key: Key
+    content_hash: bytes
+    written: bytes
+
+    @property
+    def tenant_id(self) -> str:
+        return self.key[0]
+
+
+class Call:
+    """One publish call."""
+
+    def __init__(self, now: datetime, via: Via, recent: RecentIds, *, derived: bool) -> None:
+        self.now = now
+        self._via = via
+        self._recent = recent
+        self._derived = derived  # ids come from an Idempotency-Key, so the store may know them
+        self._judged: list[tuple[bytes, Verdict, bytes]] = []
+        self._seen: dict[Key, bytes] = {}
+        self._outcomes: list[DoorOutcome] = []
+        self.unsure: list[Key] = []
+        self.fresh: list[Fresh] = []
+        self.refused: list[Rejected] = []
+
+    def add(self, raw: bytes, verdict: Verdict, written: bytes) -> None:
+        """Take in one item, its verdict, and what would be queued."""
+        self._judged.append((raw, verdict, written))
+        if isinstance(verdict, Accepted) and (self._derived or "id" in verdict.claimed):
+            key = _key(verdict)
+            content = self._recent.find(key)
+            if content is not None:
+                self._seen[key] = content
+            elif self._derived or self._recent.may_be_known(key[1]):
+                self.unsure.append(key)
+
+    def settle(self, known: Mapping[Key, bytes]) -> None:
+        """Sort the items by what is known: new ones, repeats, and what is refused."""
+        self._seen.update(known)
+        self.fresh, self.refused, self._outcomes = [], [], []
+        seen = dict(self._seen)
+        for raw, verdict, written in self._judged:
+            if isinstance(verdict, Rejected):
+                self._refuse(verdict)
+                continue
+            key = _key(verdict)
+            before = seen.get(key)
+            if before is None:
+                seen[key] = verdict.content_hash
+                self.fresh.append(Fresh(key, verdict.content_hash, written))
+                self._answer(verdict, "accepted")
+            elif before == verdict.content_hash:
+                self._answer(verdict, "duplicate")
+            else:
+                self._refuse(conflict(raw, verdict, self._via))
+
+    def outcomes(self) -> list[DoorOutcome]:
+        """What the caller hears, in the order of the items."""
+        return self._outcomes
+
+    def message(self, written: bytes, tenant_id: str) -> Message:
+        """What goes on the queue."""
+        at_ms = round(self.now.timestamp() * 1000)
+        return Message(written, at_ms, tenant_id or UNBOUND, self._via)
+
+    def _refuse(self, rejected: Rejected) -> None:
+        self.refused.append(rejected)
+        self._outcomes.append(DoorOutcome(rejected.event_id, "rejected", self.now, None, rejected))
+
+    def _answer(self, accepted: Accepted, status: Literal["accepted", "duplicate"]) -> None:
+        event = check.write(accepted.envelope)
+        self._outcomes.append(DoorOutcome(accepted.envelope.id, status, self.now, event))
+
+
+def _key(accepted: Accepted) -> Key:
+    return accepted.envelope.tenant_id, accepted.envelope.id
