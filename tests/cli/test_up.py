@@ -28,6 +28,7 @@ from penstock.cli.commands.up import (
     parts_of,
     resolved,
 )
+from penstock.cli.connect import token_of, with_admin_token
 from penstock.cli.probe import is_whole
 
 TOKEN = "a-token-of-at-least-24-characters"
@@ -284,3 +285,24 @@ def test_when_the_supervisor_is_killed_its_parts_end_and_the_next_start_is_whole
     product.process.send_signal(signal.SIGTERM)
     assert product.process.wait(60) == 0, product.said()
     assert not (product.folder / "data" / "postgres" / "data" / "postmaster.pid").exists()
+
+
+def test_a_token_that_nobody_chose_is_made_once_and_kept_for_its_owner_only(
+    tmp_path: Path,
+) -> None:
+    settings = Settings(data_dir=tmp_path / "data")
+
+    first, second = with_admin_token(settings), with_admin_token(settings)
+
+    kept = tmp_path / "data" / "admin.token"
+    assert first.admin_token == second.admin_token
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert token_of(settings) == kept.read_text().strip()
+    assert kept.read_text().startswith("pst_")
+
+
+def test_a_given_token_is_used_and_not_written_down(tmp_path: Path) -> None:
+    settings = load_settings({"PENSTOCK_ADMIN_TOKEN": TOKEN, "PENSTOCK_DATA_DIR": str(tmp_path)})
+
+    assert with_admin_token(settings) is settings
+    assert list(tmp_path.iterdir()) == []

@@ -10,6 +10,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import SecretStr
+
+from penstock.base.on_disk import kept_secret
 from penstock.base.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -34,6 +37,16 @@ def token_of(settings: Settings) -> str | None:
         return token_file(settings).read_text("utf-8").strip() or None
     except OSError:
         return None
+
+
+def with_admin_token(settings: Settings) -> Settings:
+    """The settings with an admin token: the given one, or one that is made once and kept."""
+    from penstock.access.token import new_token
+
+    if settings.admin_token is not None:
+        return settings
+    kept = kept_secret(token_file(settings), new_token)
+    return settings.model_copy(update={"admin_token": SecretStr(kept)})
 
 
 def token_file(settings: Settings) -> Path:

@@ -94,7 +94,9 @@ def failure(code: str, detail: str, remedy: str, faults: Sequence[Fault] = ()) -
 
 def _with_faults(detail: str, faults: Sequence[Fault]) -> str:
     places = [
-        f"{fault.pointer or '(root)'} {fault.detail}" for fault in faults if fault.detail != detail
+        f"{fault.pointer or '(root)'} {fault.detail}"
+        for fault in faults
+        if fault.detail not in detail  # most details name the first faults themselves
     ]
     if not places:
         where = next((fault.pointer for fault in faults if fault.pointer), "")

@@ -9,6 +9,8 @@ from types import FrameType
 
 from penstock.base.errors import SetupIncomplete
 from penstock.base.settings import Settings
+from penstock.cli import report
+from penstock.cli.connect import token_file, with_admin_token
 from penstock.cli.options import ParentPid
 from penstock.cli.part import begin, reaching_the_store
 
@@ -19,11 +21,14 @@ _INBOUND_BYTES_MAX = 65_536
 
 def serve(parent_pid: ParentPid = None) -> None:
     """Answer HTTP and WebSocket until stopped."""
-    settings = begin("serve", parent_pid)
+    settings = with_admin_token(begin("serve", parent_pid))
     # The server sends itself the signal again once it has drained; the house is closed after that.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _note)
     with listen(settings) as listener, reaching_the_store():
+        if parent_pid is None:
+            host, port = listener.getsockname()[:2]
+            report.say(f"listening on {host} port {port}; {_where_the_token_is(settings)}")
         _answer(settings, listener)
 
 
@@ -64,6 +69,11 @@ def listen(settings: Settings) -> socket.socket:
             remedy=f"Stop what listens there, or choose another port: "
             f"PENSTOCK_PORT={settings.port + 1 if settings.port < 65535 else 8701}.",
         ) from None
+
+
+def _where_the_token_is(settings: Settings) -> str:
+    kept = token_file(settings)
+    return f"the admin token is in {kept}" if kept.exists() else "the admin token was given"
 
 
 def _why(error: OSError) -> str:

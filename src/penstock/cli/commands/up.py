@@ -16,17 +16,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import SecretStr
-
 from penstock.base.errors import PenstockError, SetupIncomplete
-from penstock.base.on_disk import kept_secret
 from penstock.base.process import Stop, adopt_orphans, reap_orphans
 from penstock.base.settings import Settings, load_settings
 from penstock.cli import report
 from penstock.cli.checks import find_java
 from penstock.cli.child import Launch
 from penstock.cli.commands.serve import listen
-from penstock.cli.connect import token_file
+from penstock.cli.connect import with_admin_token
 from penstock.cli.options import AsJson
 from penstock.cli.part import reaching_the_store
 from penstock.cli.supervisor import Supervisor
@@ -45,7 +42,7 @@ def up(as_json: AsJson = False) -> None:
     settings = resolved(load_settings(os.environ))
     with _only_one(settings.data_dir):
         _check(settings)
-        settings = _with_token(settings)
+        settings = with_admin_token(settings)
         with _database(settings) as database:
             _supervise(settings, database, stop, as_json=as_json)
 
@@ -112,15 +109,6 @@ def _check(settings: Settings) -> None:
         java = find_java(os.environ)
         if java.state != "ok":
             raise SetupIncomplete(f"expected {java.what}", remedy=f"{java.fix}.")
-
-
-def _with_token(settings: Settings) -> Settings:
-    from penstock.access.token import new_token
-
-    if settings.admin_token is not None:
-        return settings
-    kept = kept_secret(token_file(settings), new_token)
-    return settings.model_copy(update={"admin_token": SecretStr(kept)})
 
 
 @contextlib.contextmanager
