@@ -156,19 +156,54 @@ def test_a_fault_of_ours_is_a_500_that_shows_nothing(
     assert problem["instance"].endswith(answered.headers["x-request-id"])
 
 
+class Lines:
+    """A log that keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, dict[str, Any]]] = []
+
+    def debug(self, said: str, **fields: Any) -> None:
+        self.heard.append((said, fields))
+
+    error = debug
+
+    def isEnabledFor(self, _level: int) -> bool:  # noqa: N802  the library's name
+        return True
+
+
 def test_a_fault_of_ours_is_logged_with_its_place_and_without_its_words(
-    api: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    api: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    lines = Lines()
+    monkeypatch.setattr("penstock.api.edge._log", lines)
+
     def fail(*_args: Any, **_kwargs: Any) -> None:
         raise RuntimeError(SECRET)
 
     monkeypatch.setattr(type(api.house.reader), "page", fail)
     api.admin.get("/admin/events")
 
-    heard = "".join(capsys.readouterr())
-    assert "request_failed" in heard
-    assert "RuntimeError" in heard
-    assert SECRET not in heard
+    ((said, fields),) = lines.heard
+    assert (said, fields["error"]) == ("request_failed", "RuntimeError")
+    assert any("test_trouble.py" in frame for frame in fields["frames"])
+    assert SECRET not in str(fields)
+
+
+def test_a_published_event_is_logged_by_its_ids_and_never_with_its_payload(
+    api: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = Lines()
+    monkeypatch.setattr("penstock.api.handlers.publish._log", lines)
+    monkeypatch.setattr("penstock.api.handlers.publish._quiet_log", lines)
+    sent = event(id="logged-1", correlationId="req-77")
+    sent["payload"]["note"] = SECRET
+
+    assert api.admin.post("/v1/events", json=sent).status_code == 202
+
+    ((said, fields),) = lines.heard
+    assert said == "event_published"
+    assert (fields["event_id"], fields["correlation_id"]) == ("logged-1", "req-77")
+    assert SECRET not in str(fields)
 
 
 def test_a_spooled_event_is_on_disk_when_202_is_heard(api: Server) -> None:

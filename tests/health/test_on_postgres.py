@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -93,6 +94,30 @@ def test_many_who_ask_at_once_cost_one_look(pool: Pool) -> None:
         reader.readiness("inline")
 
     assert len(looks) < 5
+
+
+def test_while_one_looks_the_others_hear_what_was_seen_before(pool: Pool) -> None:
+    looking, go_on = threading.Event(), threading.Event()
+    slow = [False]
+
+    def writable() -> bool:
+        if slow[0]:
+            looking.set()
+            assert go_on.wait(10)
+        return True
+
+    reader = HealthReader(pool, writable=writable)
+    first = reader.readiness("inline")
+    reader._looked = (0.0, first)
+    slow[0] = True
+    one = threading.Thread(target=reader.readiness, args=("inline",))
+    one.start()
+    assert looking.wait(10)
+
+    assert reader.readiness("inline") is first
+
+    go_on.set()
+    one.join(10)
 
 
 def test_no_answer_from_postgresql_is_not_ready_and_no_error(pool: Pool) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from penstock.base.on_postgres import EmbeddedPostgres
 from penstock.sql import queries
 
 FOLDER = Path(str(resources.files("penstock.sql"))) / "queries"
@@ -17,7 +19,21 @@ UTILITY = re.compile(r"^\s*(SET|COPY|CREATE|LISTEN)\b")
 
 
 def named() -> list[tuple[str, str]]:
-    return [(room, name) for room in ROOMS for name in queries(room)]
+    """Whole statements; fragments and utility statements are run by the tests of their rooms."""
+    return [
+        (room, name)
+        for room in ROOMS
+        for name, text in queries(room).items()
+        if not (UTILITY.match(text) or name.startswith(("where_", "order_")) or "{" in text)
+    ]
+
+
+@pytest.fixture(scope="module")
+def connection(
+    server: EmbeddedPostgres, template: str
+) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    with psycopg.connect(server.url(template)) as opened:
+        yield opened
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -32,15 +48,17 @@ def test_every_statement_of_a_room_is_named_and_explained(room: str) -> None:
 
 
 @pytest.mark.parametrize(("room", "name"), named(), ids=lambda word: word)
-def test_postgresql_understands_the_query(room: str, name: str, database: str) -> None:
-    text = queries(room)[name]
-    if UTILITY.match(text) or name.startswith(("where_", "order_", "fragment_")) or "{" in text:
-        pytest.skip("a fragment or a utility statement: run by the tests of its room")
+def test_postgresql_understands_the_query(
+    room: str, name: str, connection: psycopg.Connection[tuple[object, ...]]
+) -> None:
     numbered: dict[str, int] = {}
 
     def number(found: re.Match[str]) -> str:
         return f"${numbered.setdefault(found.group(1), len(numbered) + 1)}"
 
-    statement = re.sub(r"%\((\w+)\)[sbt]", number, text).replace("%%", "%")
-    with psycopg.connect(database) as connection:
+    statement = re.sub(r"%\((\w+)\)[sbt]", number, queries(room)[name]).replace("%%", "%")
+    try:
         connection.execute(f"PREPARE probe AS {statement}".encode())
+    finally:
+        connection.rollback()
+        connection.execute("DEALLOCATE ALL")

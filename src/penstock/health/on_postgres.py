@@ -79,12 +79,22 @@ class HealthReader:
         return {row.part: row for row in rows}
 
     def readiness(self, mode: Mode) -> Readiness:
-        """Whether requests can be served now. Anybody may ask, so the answer is kept a moment."""
-        with self._looking:
-            if self._looked is None or time.monotonic() - self._looked[0] > _LOOK_KEPT_S:
-                found = self._look(mode)
-                self._looked = (time.monotonic(), found)
-            return self._looked[1]
+        """Whether requests can be served now.
+
+        Anybody may ask, so an answer is kept a moment, and while one looks the others hear what was
+        seen before: a flood of questions holds no threads.
+        """
+        looked = self._looked
+        if looked is not None and time.monotonic() - looked[0] <= _LOOK_KEPT_S:
+            return looked[1]
+        if not self._looking.acquire(blocking=looked is None) and looked is not None:
+            return looked[1]
+        try:
+            found = self._look(mode)
+            self._looked = (time.monotonic(), found)
+        finally:
+            self._looking.release()
+        return found
 
     def _look(self, mode: Mode) -> Readiness:
         spool = self._writable is None or self._writable()

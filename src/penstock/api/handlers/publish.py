@@ -8,12 +8,14 @@ not JSON at all is one message, refused whole, because nobody can tell where its
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import structlog
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -40,6 +42,9 @@ BATCH = "application/cloudevents-batch+json"
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 # What is larger is worked on by a thread, so that others are answered meanwhile.
 _INLINE_BYTES_MAX = 64_000
+_LOGGER = "api.publish"
+_log = structlog.get_logger(_LOGGER)
+_quiet_log = logging.getLogger(_LOGGER)  # asks whether anybody listens, for next to nothing
 _NOT_JSON = frozenset({Reason.MALFORMED_JSON, Reason.NOT_UTF8})
 
 
@@ -72,6 +77,8 @@ async def publish(request: Request, caller: Caller) -> Response:
     except QueueUnavailable:
         received.labels("unavailable").inc(len(sent.items))
         raise
+    if _quiet_log.isEnabledFor(logging.DEBUG):
+        _note(outcomes)
     for status, count in Counter(outcome.status for outcome in outcomes).items():
         received.labels(status).inc(count)
     instance = request.scope["state"]["instance"]
@@ -88,6 +95,20 @@ async def _through_the_door(
     return await run_in_threadpool(
         house.door.publish, sent.items, tenant_id=caller.tenant_id, via=Via.HTTP, key=key
     )
+
+
+def _note(outcomes: Sequence[DoorOutcome]) -> None:
+    """Log each event that came in by its ids; what was refused, the door has logged already."""
+    for outcome in outcomes:
+        if outcome.event is not None:
+            _log.debug(
+                "event_published",
+                outcome=outcome.status,
+                event_id=outcome.id,
+                correlation_id=outcome.event.get("correlationId"),
+                event_type=outcome.event.get("type"),
+                source=outcome.event.get("source"),
+            )
 
 
 def _read(body: bytes, items_max: int) -> _Sent:
