@@ -265,7 +265,7 @@ def test_a_killed_server_comes_back_and_ctrl_c_stops_everything_cleanly(product:
     product.process.send_signal(signal.SIGINT)
     out, _ = product.process.communicate(timeout=60)
     assert (product.process.returncode, out) == (0, ""), product.said()
-    assert not any(lives(process) for process in family)
+    assert [str(process) for process in family if lives(process)] == []
 
 
 @pytest.mark.prove

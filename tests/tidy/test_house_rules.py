@@ -147,10 +147,12 @@ def test_nothing_names_a_registry_or_a_place_on_somebodys_machine() -> None:
 
 
 def test_links_between_pages_lead_somewhere() -> None:
-    broken = []
-    for page in [f for f in tracked() if f.suffix == ".md"]:
-        for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text()):
-            if not (page.parent / target).exists():
-                broken.append(f"{page.relative_to(ROOT)} -> {target}")
+    broken = [
+        f"{page.relative_to(ROOT)} -> {target}"
+        for page in tracked()
+        if page.suffix == ".md" and page.exists()
+        for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text())
+        if not (page.parent / target).exists()
+    ]
 
     assert broken == []

@@ -43,7 +43,7 @@ def test_every_statement_of_a_room_is_named_and_explained(room: str) -> None:
     assert (
         text.count("-- name: ")
         == len(queries(room))
-        == len(re.findall(r"^-- why:  \S", text, re.M))
+        == len(re.findall(r"^-- why:  \S", text, re.MULTILINE))
     )
 
 

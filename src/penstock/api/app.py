@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from penstock.access.token import ANYONE
 from penstock.api import reference
 from penstock.api.edge import Edge
 from penstock.api.origin import listed
@@ -42,7 +43,7 @@ def build_app(house: House) -> FastAPI:
     hub = Hub(
         house.reader,
         registry=house.book.current,
-        still_valid=house.tokens.is_alive,
+        still_valid=lambda token_id: token_id == ANYONE.token_id or house.tokens.is_alive(token_id),
         wake=house.wake,
         clock=house.clock,
         events_max=house.settings.stream_buffer_events,
@@ -64,7 +65,7 @@ def build_app(house: House) -> FastAPI:
         Edge,
         metrics=metrics,
         body_bytes_max=house.settings.body_bytes_max,
-        hosts=listed(house.settings.allowed_hosts),
+        hosts=listed(house.settings.hosts_answered),
         origins=listed(house.settings.allowed_origins),
     )
     return app

@@ -109,6 +109,12 @@ class Settings(BaseModel):
         return self.host in _LOOPBACK
 
     @property
+    def hosts_answered(self) -> str:
+        """The Host names we answer to beside the loopback ones: the listed ones and our own."""
+        own = "" if self.loopback or self.host in ("0.0.0.0", "::") else self.host  # noqa: S104
+        return ",".join(filter(None, (self.allowed_hosts, own)))
+
+    @property
     def spool_dir(self) -> Path:
         return self.data_dir / "spool" / self.queue_name
 

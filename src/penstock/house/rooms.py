@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
 from functools import cached_property, partial
@@ -31,10 +32,10 @@ from penstock.store.intake.on_postgres import LogIndex, PostgresIntake
 from penstock.store.ledger.on_postgres import LedgerReader
 from penstock.store.on_postgres import EventReader
 from penstock.stream.on_postgres import Wake
-from penstock.transport.on_disk import pending
+from penstock.transport.on_disk import Spool, pending
 from penstock.transport.port import Transport
 
-_REGISTRY_EVERY_S = 1.0
+_LOOK_EVERY_S = 1.0
 _log = structlog.get_logger("house")
 
 
@@ -123,11 +124,11 @@ class House:
         return PostgresIntake(self.database.dsn)
 
     def start(self) -> None:
-        """Declare what the code declares, let the operator in, and follow the registry."""
+        """Declare what the code declares, let the operator in, and keep watch."""
         for conflict in self.book.declare(ALL):
             _log.error("declaration_conflicts", code=conflict.code, detail=conflict.detail)
         self._admit_admin()
-        threading.Thread(target=self._keep_fresh, name="registry", daemon=True).start()
+        threading.Thread(target=self._keep_watch, name="house", daemon=True).start()
 
     def close(self) -> None:
         """Make durable what is under way, and let go of everything."""
@@ -146,10 +147,18 @@ class House:
             "admin", DEFAULT_TENANT, [Scope.ADMIN], by="system", secret=secret.get_secret_value()
         )
 
-    def _keep_fresh(self) -> None:
-        """Look every second whether another process registered something."""
-        while not self._stop.wait(_REGISTRY_EVERY_S):
+    def _keep_watch(self) -> None:
+        """Look every second whether another process registered something, and whether we can go on.
+
+        A disk that failed a sync may have lost what it said it kept. The spool then acknowledges
+        nothing more, and only a new process, which reads back what is there, may.
+        """
+        while not self._stop.wait(_LOOK_EVERY_S):
             self.book.refresh()
+            queue = self.__dict__.get("transport")
+            if isinstance(queue, Spool) and queue.fault is not None:
+                _log.critical("spool_broken", detail=str(queue.fault))
+                os._exit(1)
 
 
 def open_house(settings: Settings) -> House:

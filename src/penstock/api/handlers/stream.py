@@ -31,7 +31,7 @@ async def websocket(socket: WebSocket) -> None:
         authenticate=_anyone if is_open else house.tokens.find,
         redeem=_anyone if is_open else house.tokens.redeem,
         port=(socket.scope.get("server") or ("", 0))[1] or 0,
-        hosts=listed(house.settings.allowed_hosts),
+        hosts=listed(house.settings.hosts_answered),
         origins=listed(house.settings.allowed_origins),
     )
 

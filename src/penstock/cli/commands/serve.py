@@ -16,7 +16,6 @@ from penstock.cli.part import begin, reaching_the_store
 
 _BACKLOG = 2048
 _DRAIN_S = 3  # a request under way may finish; a stream that never ends may not hold us up
-_INBOUND_BYTES_MAX = 65_536
 
 
 def serve(parent_pid: ParentPid = None) -> None:
@@ -36,6 +35,7 @@ def _answer(settings: Settings, listener: socket.socket) -> None:
     import uvicorn
 
     from penstock.api.app import build_app
+    from penstock.api.websocket import UVICORN_OPTIONS
     from penstock.house import open_house
 
     house = open_house(settings)
@@ -45,8 +45,7 @@ def _answer(settings: Settings, listener: socket.socket) -> None:
             loop="uvloop",
             http="httptools",
             ws="websockets",
-            ws_max_size=_INBOUND_BYTES_MAX,
-            ws_per_message_deflate=False,
+            **UVICORN_OPTIONS,
             log_config=None,
             access_log=False,
             server_header=False,
