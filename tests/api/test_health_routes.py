@@ -62,7 +62,7 @@ def test_event_health_has_the_shape_operators_know(api: Server) -> None:
 
 
 def test_event_health_shows_what_the_ingress_says_of_itself(api: Server) -> None:
-    ReportBook(api.house.pools[0]).write("ingress", {"pid": 4711, "lastBatchMs": 12})
+    ReportBook(api.house.owner).write("ingress", {"pid": 4711, "lastBatchMs": 12})
 
     data = api.admin.get("/admin/event-health").json()["data"]
 

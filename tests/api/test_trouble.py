@@ -29,7 +29,7 @@ def api(database: str, tmp_path: Path) -> Iterator[Server]:
 
 def away(api: Server) -> None:
     """Take PostgreSQL away."""
-    for pool in api.house.pools:
+    for pool in (api.house.owner, api.house.ingest, api.house.readers):
         pool.close()
 
 

@@ -86,7 +86,7 @@ def _ingress(settings: Settings, dsn: str, count: int) -> tuple[float, float]:
         _fill(settings, lines(4_000, seed=3 + n))
         _wait_for_head(dsn, 4_000 * (n + 1))
     _fill(side, lines(count, seed=9))
-    with _peak_memory() as peak:
+    with PeakMemory() as peak:
         began = time.perf_counter()
         for segment in sorted(side.spool_dir.glob("seg-*.jsonl")):
             segment.rename(settings.spool_dir / segment.name)
@@ -121,7 +121,7 @@ def _wait_for_head(dsn: str, position: int) -> None:
             time.sleep(0.02)
 
 
-class _peak_memory:
+class PeakMemory:
     """The most memory this process and all below it held, sampled."""
 
     def __enter__(self) -> list[float]:

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -197,9 +198,15 @@ class Up:
 
 
 @pytest.fixture
-def product(tmp_path: Path) -> Iterator[Up]:
-    product = Up(tmp_path)
-    yield product
+def product() -> Iterator[Up]:
+    # Not in pytest's own folder: another run closes that to others, the database's user included.
+    with tempfile.TemporaryDirectory(prefix="penstock-up-") as folder:
+        product = Up(Path(folder))
+        yield product
+        _clear_away(product)
+
+
+def _clear_away(product: Up) -> None:
     if product.process is not None and product.process.poll() is None:
         product.process.kill()
         product.process.wait()

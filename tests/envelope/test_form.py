@@ -39,7 +39,9 @@ def connection(server: object, template: str) -> Iterator[psycopg.Connection[tup
         yield opened
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(values)
 def test_the_form_of_a_value_survives_jsonb(
     connection: psycopg.Connection[tuple[object, ...]], value: JsonValue

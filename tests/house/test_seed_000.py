@@ -7,11 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.prove.product import Product
 from websockets.sync.client import connect
 
 from penstock import Publisher
 from penstock.base.ids import uuid7
-from tests.prove.product import Product
 
 pytestmark = pytest.mark.prove
 ROOT = Path(__file__).parents[2]
@@ -26,7 +26,7 @@ def record(key: str, **changes: object) -> dict[str, object]:
     }
 
 
-def test_services_can_publish_events_through_the_shared_library_and_see_them_recorded_in_workflow_events_with_accurate_metadata(
+def test_services_can_publish_events_through_the_shared_library_and_see_them_recorded_in_workflow_events_with_accurate_metadata(  # noqa: E501
     product: Product,
 ) -> None:
     with Publisher(url=product.url, token=product.token) as publisher:

@@ -229,3 +229,15 @@ def test_an_event_that_grows_too_large_when_written_out_is_refused_before_it_is_
     assert len(raw) < 100_000
     assert outcome.rejected is not None
     assert outcome.rejected.reason == Reason.TOO_LARGE
+
+
+def test_only_an_operator_may_publish_what_penstock_says_of_its_operators(
+    building: Building,
+) -> None:
+    raw = json.dumps(event(1, type="penstock.token.created", payload={"tokenId": "t"})).encode()
+    (outcome,) = building.door.publish(
+        [Item(raw)], tenant_id="default", via=Via.HTTP, operator=False
+    )
+
+    assert outcome.rejected is not None
+    assert outcome.rejected.reason == Reason.TYPE_RESERVED

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Literal
 
+import psutil
 import psycopg
 import psycopg_pool
 from psycopg import sql
@@ -110,7 +111,12 @@ class EmbeddedPostgres:
 
     def _postmaster(self) -> PostmasterInfo | None:
         info = PostmasterInfo.read_from_pgdata(self._pgdata)
-        return info if info is not None and info.is_running() else None
+        if info is None or not info.is_running():
+            return None
+        # A server that died and was not buried yet still has a process id, but answers nobody.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return None if psutil.Process(info.pid).status() == psutil.STATUS_ZOMBIE else info
+        return None
 
     def _ensure_running(self) -> bool:
         if self._postmaster() is not None:

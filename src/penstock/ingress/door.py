@@ -65,10 +65,16 @@ class Door:
         self._recent = RecentIds(most=_RECENT_MOST, started_ms=started_ms)
 
     def publish(
-        self, items: Sequence[Item], *, tenant_id: str | None, via: Via, key: str | None = None
+        self,
+        items: Sequence[Item],
+        *,
+        tenant_id: str | None,
+        via: Via,
+        key: str | None = None,
+        operator: bool = True,
     ) -> list[DoorOutcome]:
         """Judge and make durable; QueueUnavailable means nothing was stored."""
-        call = self._judge(items, tenant_id, via, key)
+        call = self._judge(items, tenant_id, via, key, operator)
         if call.unsure:
             call.settle(self._look_up(call))
         sent = self._send(call)
@@ -79,10 +85,16 @@ class Door:
         return self._remember(call)
 
     async def publish_async(
-        self, items: Sequence[Item], *, tenant_id: str | None, via: Via, key: str | None = None
+        self,
+        items: Sequence[Item],
+        *,
+        tenant_id: str | None,
+        via: Via,
+        key: str | None = None,
+        operator: bool = True,
     ) -> list[DoorOutcome]:
         """As `publish`, without holding a thread while the disk works."""
-        call = self._judge(items, tenant_id, via, key)
+        call = self._judge(items, tenant_id, via, key, operator)
         if call.unsure:
             call.settle(await asyncio.to_thread(self._look_up, call))
         sent = self._send(call)
@@ -93,14 +105,19 @@ class Door:
         return self._remember(call)
 
     def _judge(
-        self, items: Sequence[Item], tenant_id: str | None, via: Via, key: str | None
+        self,
+        items: Sequence[Item],
+        tenant_id: str | None,
+        via: Via,
+        key: str | None,
+        operator: bool,
     ) -> Call:
         now = _whole_ms(self._clock.now())
         registry = self._registry()
         call = Call(now, via, self._recent, derived=key is not None)
         for index, item in enumerate(items):
             fallback = uuid7() if key is None else derived_id(0, tenant_id or "", key, str(index))
-            arrival = Arrival(now, fallback, via, tenant_id)
+            arrival = Arrival(now, fallback, via, tenant_id, operator=operator)
             verdict = (
                 judge(item.raw, arrival, registry)
                 if item.tree is None

@@ -30,11 +30,14 @@ _REMEDY = {
     Reason.ENVELOPE_INVALID: "Correct the fields that `errors` names; see docs/events.md.",
     Reason.TENANT_MISMATCH: "Leave tenantId out: the token decides it.",
     Reason.TYPE_UNKNOWN: "Register the type (POST /admin/event-schemas) or correct its name.",
+    Reason.TYPE_RESERVED: "Leave penstock.* to Penstock, or publish with an operator's token.",
     Reason.VERSION_UNKNOWN: "Claim a registered schemaVersion, or leave it out for the newest.",
     Reason.PAYLOAD_INVALID: "Correct the payload as `errors` says, or register a schema it fits.",
     Reason.PAYLOAD_TOO_LARGE: "Keep the payload under 256 KB: store the blob, publish a reference.",
     Reason.TOO_LARGE: "Keep the whole event under 320 KB: store the blob, publish a reference.",
 }
+# What Penstock says of its operators must not be said by anybody else.
+_RESERVED = "penstock."
 _JSON_REMEDY = "Send UTF-8 JSON within the strict profile of docs/events.md."
 
 
@@ -60,6 +63,9 @@ def judge_tree(tree: JsonValue, raw: bytes, arrival: Arrival, registry: Registry
     )
     if not isinstance(envelope, Envelope):
         return _reject(raw, arrival, _envelope_reason(envelope), envelope, native)
+    if not arrival.operator and envelope.type.startswith(_RESERVED):
+        fault = Fault("/type", f"expected a type of the publisher's own, found {envelope.type}")
+        return _reject(raw, arrival, Reason.TYPE_RESERVED, (fault,), native)
     schema = registry.find(envelope.type, envelope.schema_version)
     payload_form = json_form(envelope.payload)
     refused = _unfit(envelope, schema, len(payload_form), registry)

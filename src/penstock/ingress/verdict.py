@@ -42,6 +42,7 @@ class Reason(StrEnum):
     ENVELOPE_INVALID = "envelope_invalid"
     TENANT_MISMATCH = "tenant_mismatch"
     TYPE_UNKNOWN = "type_unknown"
+    TYPE_RESERVED = "type_reserved"
     VERSION_UNKNOWN = "version_unknown"
     PAYLOAD_INVALID = "payload_invalid"
     PAYLOAD_TOO_LARGE = "payload_too_large"
@@ -57,6 +58,7 @@ class Arrival(NamedTuple):
     via: Via = Via.QUEUE
     tenant_id: str | None = None  # bound by the caller's token; None: the message may say
     origin: tuple[str, ...] = ()  # where it was read: the same on every re-reading
+    operator: bool = True  # may speak for Penstock itself; the door knows who may not
 
     @property
     def assigned_id(self) -> str:

@@ -133,7 +133,7 @@ def _declared_source(event: Publishable) -> str | None:
 
 def _model(event_type: EventType, payload: object) -> Payload:
     """The payload as the type's own model; a mapping is read into it."""
-    model = event_type.payload
+    model: type[Payload] = event_type.payload
     if isinstance(payload, model):
         return payload
     if isinstance(payload, BaseModel):

@@ -1,11 +1,15 @@
 """Declare event types in Python: a payload model, and what the type promises beside it.
 
-    class RecordUpdated(Payload): …          what the event carries
-    EventType("metastore.record.updated", RecordUpdated, …)      ── schema() ──▶ JSON Schema 2020-12
-    Vocabulary("platform", (…,))                                 ── metadata() ─▶ what else it says
+    class RecordUpdated(Payload): …                        what the event carries
+    EventType("metastore.record.updated", RecordUpdated)   ── schema() ───▶ JSON Schema 2020-12
+                                                           ── metadata() ─▶ what else it says
+                                                           ── event(…) ───▶ a wire event to publish
+                                                           ── read(…) ────▶ RecordUpdated | None
+    Vocabulary("platform", (…,))                           ── read(…) ────▶ whichever payload it is
 
-A vocabulary is a page of such declarations; nothing here runs at publish time. `registry.Registry`
-is built from these and from what was registered over HTTP.
+A vocabulary is a page of such declarations. `registry.Registry` is built from these and from what
+was registered over HTTP. A type checker knows which payload belongs to which type: `event` takes no
+other, and `read` narrows to it (tests/registry/test_types_under_mypy.py).
 
 The schema holds only what a payload must satisfy. Titles, descriptions and defaults stay out of it,
 so correcting a sentence is never a new version.
@@ -14,14 +18,17 @@ so correcting a sentence is never a new version.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Generic, Literal, Unpack, cast
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
+from typing_extensions import TypeVar
 
 from penstock.envelope.envelope import JsonObject, JsonValue, Severity
+from penstock.registry.typed import Beside, Readable, beside, fit, model_wire, said_by
 
 Status = Literal["draft", "active", "deprecated"]
+EventSource = Literal["system", "plugin"]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -45,19 +52,30 @@ class Payload(BaseModel):
         use_attribute_docstrings=True,
     )
 
+    def wire(self) -> JsonObject:
+        """The payload as JSON, by its wire names, without a null that nobody said."""
+        return model_wire(self)
 
-@dataclass(frozen=True, slots=True)
-class EventType:
+
+# Who writes plain `EventType` means one of any payload.
+P = TypeVar("P", bound=Payload, default=Any)
+
+
+@dataclass(frozen=True)  # no slots: with them `EventType[RecordUpdated](…)` cannot be called
+class EventType(Generic[P]):
     """One declared event type at its newest version."""
 
     name: str
-    payload: type[Payload]
+    payload: type[P]
     sources: tuple[str, ...] = ()
     severity: Severity | None = None  # None: derived by the rules of registry.insight
     version: int = 1
     tags: dict[str, str] = field(default_factory=dict)  # tag key -> JSON Pointer into the payload
     links: dict[str, str] = field(default_factory=dict)  # link kind -> JSON Pointer, likewise
     needs_uuid7: bool = False
+    event_source: EventSource | None = None  # what `metadata.eventSource` is when nobody says
+    metadata_from: dict[str, str] = field(default_factory=dict)  # metadata key -> JSON Pointer
+    consumers: tuple[str, ...] = ()  # who reads it, in a word or two each
     derived_requires: tuple[str, ...] | None = None  # wire fields `derived` needs; None: no derived
     example: dict[str, Any] | None = None
 
@@ -81,11 +99,38 @@ class EventType:
             "tags": dict(self.tags),
             "links": dict(self.links),
             "needsUuid7": self.needs_uuid7,
+            "eventSource": self.event_source,
+            "metadataFrom": dict(self.metadata_from),
+            "consumers": list(self.consumers),
         }
         kept: JsonObject = {name: value for name, value in said.items() if value}
         if self.derived_requires is not None:
             kept["derivedRequires"] = list(self.derived_requires)
         return kept
+
+    def event(self, payload: P, **said: Unpack[Beside]) -> JsonObject:
+        """An event of this type in wire form, ready for `publish` and `append`.
+
+        Who says no source gets the only one the type declares; a type with several leaves it to
+        the publisher. So it does with id and time, when they are not said.
+        """
+        event: JsonObject = {
+            "type": self.name,
+            "payload": model_wire(payload),
+            "schemaVersion": self.version,
+        }
+        if len(self.sources) == 1:
+            event["source"] = self.sources[0]
+        return event | beside(said)
+
+    def read(self, event: Readable) -> P | None:
+        """The payload of an event of this type; None for an event of another.
+
+        EventRefused when it is of this type but does not fit: it has an older version, which the
+        registry's upcasters bring up to this one.
+        """
+        name, payload = said_by(event)
+        return fit(self.payload, payload, name) if name == self.name else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +139,12 @@ class Vocabulary:
 
     name: str
     events: tuple[EventType, ...]
+
+    def read(self, event: Readable) -> Payload | None:
+        """The payload of an event of this vocabulary, to `match` on; None for any other event."""
+        name, _ = said_by(event)
+        kind = next((each for each in self.events if each.name == name), None)
+        return None if kind is None else cast("Payload | None", kind.read(event))
 
 
 def _bare(node: JsonValue) -> JsonValue:

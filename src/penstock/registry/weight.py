@@ -13,10 +13,10 @@ An array and an object are weighed apart, because a value is never both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from urllib.parse import unquote
+from collections.abc import Iterable
 
 from penstock.envelope.envelope import JsonObject, JsonValue
+from penstock.registry.reference import References
 
 HEAVY = 10**9  # as good as endless
 _LEVELS = 32  # no payload is deeper
@@ -43,9 +43,8 @@ class _Scale:
     """One weighing: finds references and remembers what was weighed."""
 
     def __init__(self, root: JsonObject, *, follow: bool) -> None:
-        self._root = root
         self._follow = follow
-        self._named = dict(_named_places(root))
+        self._references = References(root)
         self._known: dict[tuple[int, int], tuple[int, int]] = {}
         self._trail: list[int] = [id(root)]
 
@@ -76,7 +75,7 @@ class _Scale:
         return min(array, HEAVY), min(members, HEAVY)
 
     def _weigh_reference(self, reference: str, levels: int) -> tuple[int, int]:
-        target = self._find(reference)
+        target = self._references.find(reference)
         if target is None or (not self._follow and id(target) in self._trail):
             return 1, 1
         self._trail.append(id(target))
@@ -92,22 +91,6 @@ class _Scale:
         here = (max(self.weigh(child, levels - 1)) for child in _schemas(node, own))
         return everywhere + max(here, default=0)
 
-    def _find(self, reference: str) -> JsonObject | None:
-        if reference == "#":
-            return self._root
-        if not reference.startswith("#/"):
-            return self._named.get(reference)
-        node: JsonValue = self._root
-        for word in reference[2:].split("/"):
-            name = unquote(word).replace("~1", "/").replace("~0", "~")
-            if isinstance(node, dict) and name in node:
-                node = node[name]
-            elif isinstance(node, list) and name.isdigit() and int(name) < len(node):
-                node = node[int(name)]
-            else:
-                return None
-        return node if isinstance(node, dict) else None
-
 
 def _schemas(node: JsonObject, word: str) -> Iterable[JsonValue]:
     """The subschemas under one keyword, whether it holds one, a list or names."""
@@ -117,17 +100,3 @@ def _schemas(node: JsonObject, word: str) -> Iterable[JsonValue]:
     if isinstance(value, dict):
         return value.values() if word in _MAPS else (value,)
     return ()
-
-
-def _named_places(root: JsonObject) -> Iterator[tuple[str, JsonObject]]:
-    """Every place of the schema that a reference can call by name."""
-    waiting: list[JsonValue] = [root]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, list):
-            waiting += node
-        elif isinstance(node, dict):
-            waiting += node.values()
-            for word, before in (("$anchor", "#"), ("$dynamicAnchor", "#"), ("$id", "")):
-                if isinstance(name := node.get(word), str):
-                    yield before + name, node

@@ -90,10 +90,19 @@ async def _through_the_door(
 ) -> list[DoorOutcome]:
     if size <= _INLINE_BYTES_MAX:
         return await house.door.publish_async(
-            sent.items, tenant_id=caller.tenant_id, via=Via.HTTP, key=key
+            sent.items,
+            tenant_id=caller.tenant_id,
+            via=Via.HTTP,
+            key=key,
+            operator=caller.is_operator,
         )
     return await run_in_threadpool(
-        house.door.publish, sent.items, tenant_id=caller.tenant_id, via=Via.HTTP, key=key
+        house.door.publish,
+        sent.items,
+        tenant_id=caller.tenant_id,
+        via=Via.HTTP,
+        key=key,
+        operator=caller.is_operator,
     )
 
 

@@ -38,10 +38,18 @@ def _answer(settings: Settings, listener: socket.socket) -> None:
     from penstock.api.websocket import UVICORN_OPTIONS
     from penstock.house import open_house
 
+    class Server(uvicorn.Server):
+        """Ends live streams first: one that never ends must not hold up the requests that do."""
+
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            app.state.hub.end_all()
+            await super().shutdown(sockets)
+
     house = open_house(settings)
+    app = build_app(house)
     try:
         config = uvicorn.Config(
-            build_app(house),
+            app,
             loop="uvloop",
             http="httptools",
             ws="websockets",
@@ -52,7 +60,7 @@ def _answer(settings: Settings, listener: socket.socket) -> None:
             proxy_headers=False,
             timeout_graceful_shutdown=_DRAIN_S,
         )
-        uvicorn.Server(config).run(sockets=[listener])
+        Server(config).run(sockets=[listener])
     finally:
         house.close()
 

@@ -3,7 +3,7 @@
 SELECT set_config('penstock.tenant', %(tenant)s, true);
 
 -- name: page
--- why:  Newest first; the cursor is the last-seen time in microseconds.
+-- why:  Newest first; letters refused together share their time, so the id decides among them.
 SELECT id, tenant_id, reason, detail, pointer, type, source, event_id, raw, via, first_seen_at, last_seen_at, count, redriven_at, redriven_id
   FROM dead_letters
  WHERE tenant_id = %(tenant)s
@@ -13,7 +13,7 @@ SELECT id, tenant_id, reason, detail, pointer, type, source, event_id, raw, via,
    AND (%(via)s::text IS NULL OR via = %(via)s)
    AND (%(ids)s::text[] IS NULL OR id = ANY (%(ids)s))
    AND (%(redriven)s::boolean IS NULL OR (redriven_at IS NOT NULL) = %(redriven)s)
-   AND (%(before)s::bigint IS NULL OR last_seen_at < to_timestamp(%(before)s / 1000000.0))
+   AND (%(before)s::timestamptz IS NULL OR (last_seen_at, id) < (%(before)s::timestamptz, %(before_id)s::text))
  ORDER BY last_seen_at DESC, id DESC
  LIMIT %(limit)s;
 
@@ -57,8 +57,8 @@ SELECT id, tenant_id, reason, detail, pointer, type, source, event_id, raw, via,
 
 -- name: count_refused
 -- why:  What the door refused was never accepted; the ledger shows it beside the account.
-INSERT INTO ledger_refused AS r (tenant_id, via, reason, count) VALUES (%(tenant)s, %(via)s, %(reason)s, 1)
-ON CONFLICT (tenant_id, via, reason) DO UPDATE SET count = r.count + 1;
+INSERT INTO ledger_refused AS r (tenant_id, via, reason, count) VALUES (%(tenant)s, %(via)s, %(reason)s, %(count)s)
+ON CONFLICT (tenant_id, via, reason) DO UPDATE SET count = r.count + excluded.count;
 
 -- name: mark_redriven
 -- why:  The letter stays for the record, with the event it became.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 from psycopg.rows import TupleRow, class_row
@@ -15,9 +15,9 @@ from penstock.sql import query
 from penstock.store.cursor import read_cursor, write_cursor
 from penstock.store.deadletters.letter import DeadLetter, LetterFilter, LetterGroup, LetterPage
 from penstock.store.intake.on_postgres import keep_letter
-from penstock.store.intake.settle import LetterTally
+from penstock.store.intake.settle import tally_letters
 
-_DIGEST = "dead-letters"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class DeadLetters:
@@ -32,22 +32,39 @@ class DeadLetters:
         self, tenant_id: str, which: LetterFilter, *, limit: int, cursor: str | None
     ) -> LetterPage:
         """Dead letters, newest first."""
-        before = None
-        if cursor is not None:
-            before = read_cursor(cursor, tenant_id, _DIGEST, key=self._cursor_key)
+        before, before_id = self._read_cursor(tenant_id, cursor)
         with self._reading(tenant_id) as connection:
             rows = connection.cursor(row_factory=class_row(DeadLetter)).execute(
                 query("deadletters", "page"),
-                {**_bound(tenant_id, which), "before": before, "limit": limit + 1},
+                {
+                    **_bound(tenant_id, which),
+                    "before": before,
+                    "before_id": before_id,
+                    "limit": limit + 1,
+                },
             )
             letters = rows.fetchall()
         has_more = len(letters) > limit
         letters = letters[:limit]
-        next_cursor = None
-        if has_more:
-            micros = int(letters[-1].last_seen_at.timestamp() * 1_000_000)
-            next_cursor = write_cursor(tenant_id, micros, _DIGEST, key=self._cursor_key)
+        next_cursor = self._write_cursor(letters[-1]) if has_more else None
         return LetterPage(letters, next_cursor, has_more, limit)
+
+    def _write_cursor(self, last: DeadLetter) -> str:
+        """Where the next page begins: a time, and the letter among those of that time."""
+        micros = (last.last_seen_at - _EPOCH) // timedelta(microseconds=1)
+        signed = write_cursor(
+            last.tenant_id, micros, f"dead-letters {last.id}", key=self._cursor_key
+        )
+        return f"{signed}~{last.id}"
+
+    def _read_cursor(
+        self, tenant_id: str, cursor: str | None
+    ) -> tuple[datetime | None, str | None]:
+        if cursor is None:
+            return None, None
+        signed, _, letter_id = cursor.partition("~")
+        micros = read_cursor(signed, tenant_id, f"dead-letters {letter_id}", key=self._cursor_key)
+        return _EPOCH + timedelta(microseconds=micros), letter_id
 
     def groups(self, tenant_id: str, which: LetterFilter) -> list[LetterGroup]:
         """Dead letters by cause, most messages first."""
@@ -78,22 +95,36 @@ class DeadLetters:
 
     def keep(self, rejected: Sequence[Rejected], at: datetime) -> None:
         """Keep what the door refused."""
-        with answering(), self._ingest_pool.connection() as connection, connection.transaction():
-            for item in rejected:
-                keep_letter(connection, LetterTally(item), at)
-                connection.execute(
-                    query("deadletters", "count_refused"),
-                    {"tenant": item.tenant_id, "via": item.via, "reason": item.reason},
-                )
+        with self._writing() as connection:
+            for letter in tally_letters(rejected).values():
+                keep_letter(connection, letter, at)
+                bound = {
+                    "tenant": letter.rejected.tenant_id,
+                    "via": letter.rejected.via,
+                    "reason": letter.rejected.reason,
+                    "count": letter.count,
+                }
+                connection.execute(query("deadletters", "count_refused"), bound)
 
     def mark_redriven(self, pairs: Sequence[tuple[str, str]], at: datetime) -> None:
         """Note which letters went in again, and as which event."""
-        with answering(), self._ingest_pool.connection() as connection, connection.transaction():
+        with self._writing() as connection:
             for letter_id, event_id in pairs:
                 connection.execute(
                     query("deadletters", "mark_redriven"),
                     {"id": letter_id, "event_id": event_id, "at": at},
                 )
+
+    @contextmanager
+    def _writing(self) -> Iterator[psycopg.Connection[TupleRow]]:
+        """One transaction, its statements sent without waiting for each answer."""
+        with (
+            answering(),
+            self._ingest_pool.connection() as connection,
+            connection.transaction(),
+            connection.pipeline(),
+        ):
+            yield connection
 
     @contextmanager
     def _reading(self, tenant_id: str) -> Iterator[psycopg.Connection[TupleRow]]:

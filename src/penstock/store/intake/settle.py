@@ -93,6 +93,14 @@ def settle(judged: Iterable[Judged], known: Mapping[Key, bytes], *, now: datetim
     return Settlement(fresh, letters, sources, lines, duplicates, dead)
 
 
+def tally_letters(rejected: Iterable[Rejected]) -> dict[str, LetterTally]:
+    """Each distinct letter once, with how often it came."""
+    letters: dict[str, LetterTally] = {}
+    for item in rejected:
+        _count_letter(letters, item)
+    return letters
+
+
 def _tally(sources: dict[Key, SourceTally], tenant_id: str, source: str) -> SourceTally:
     tally = sources.get((tenant_id, source))
     if tally is None:
