@@ -18,7 +18,7 @@ up: .venv/run.stamp java  ## start everything; prints one line with a URL and a 
 	@exec $(BIN)/penstock up
 
 test: check java  ## every check and every test, on real PostgreSQL and real Spark
-	@$(BIN)/pytest
+	@$(BIN)/pytest -n 2 --dist loadgroup
 
 check: .venv/dev.stamp  ## style, types and the direction of imports
 	@$(BIN)/ruff check .

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 _counter = itertools.count()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of a file together, and all that need Spark in one process: it starts once."""
+    for item in items:
+        group = "spark" if item.get_closest_marker("spark") else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 @pytest.fixture(scope="session")
 def server() -> Iterator[EmbeddedPostgres]:
     """One embedded PostgreSQL for the whole run, in a folder of its own."""

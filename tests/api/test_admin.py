@@ -62,7 +62,7 @@ def test_registering_the_same_schema_again_changes_nothing(api: Server) -> None:
 
     second = register(api, event_type)
 
-    assert (first.status_code, second.status_code) == (201, 200)
+    assert (first.status_code, second.status_code) == (201, 201)
     assert first.json()["data"] == second.json()["data"]
 
 

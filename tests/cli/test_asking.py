@@ -315,53 +315,6 @@ def test_a_ledger_that_does_not_add_up_exits_1(run: Any, desk: Any, answers: Any
     assert ran.json["unexplained"] == -2
 
 
-VERSION = {"eventType": "a.b", "version": 2, "status": "active", "schemaHash": "ff", "schema": {}}
-
-
-def test_schemas_are_listed_to_the_last_page(run: Any, desk: Any, answers: Any) -> None:
-    answers(
-        "GET /admin/event-schemas",
-        {"data": {"schemas": [VERSION, VERSION], "total": 3}},
-        {"data": {"schemas": [VERSION], "total": 3}},
-    )
-
-    ran = run("schemas", "list", "--status", "active")
-
-    assert ran.out.splitlines() == ["a.b  2  active  ff"] * 3
-    assert [dict(asked.parameters)["offset"] for asked in desk.asked] == ["0", "2"]
-
-
-def test_a_schema_is_registered_from_a_file(
-    run: Any, desk: Any, answers: Any, tmp_path: Path
-) -> None:
-    answers("POST /admin/event-schemas", {"data": VERSION}, status=201)
-    (tmp_path / "s.json").write_text('{"type": "object"}')
-
-    ran = run("schemas", "register", "a.b", "s.json", "--version", "2", "--status", "draft")
-
-    assert ran.out == "registered  a.b  2  active  ff\n"
-    assert desk.asked[0].json == {
-        "eventType": "a.b", "schema": {"type": "object"}, "version": 2, "status": "draft",
-    }  # fmt: skip
-
-
-def test_a_schema_that_is_not_json_is_refused_before_it_is_sent(run: Any, desk: Any) -> None:
-    ran = run("schemas", "register", "a.b", "-", stdin=b'{"a": 1, "a": 2}')
-
-    assert ran.code == 1
-    assert ran.err.startswith("error  duplicate_key: ")
-    assert desk.asked == []
-
-
-@pytest.mark.parametrize(("words", "path"), [([], "latest"), (["--version", "3"], "3")])
-def test_a_schema_is_shown_newest_or_by_version(
-    run: Any, desk: Any, answers: Any, words: list[str], path: str
-) -> None:
-    answers(f"GET /admin/event-schemas/a.b/{path}", {"data": VERSION})
-
-    assert run("schemas", "show", "a.b", *words, "--json").json == VERSION
-
-
 def test_a_published_event_is_accepted_on_one_line(run: Any, desk: Any, answers: Any) -> None:
     answers(
         "POST /v1/events",

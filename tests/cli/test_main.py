@@ -25,12 +25,13 @@ from penstock.cli.refused import Refused
 
 VERBS = (
     "up", "serve", "ingress", "worker", "publish", "tail", "events", "dead-letters", "import",
-    "queue", "ledger", "schemas", "token", "doctor", "settings", "version",
+    "queue", "ledger", "registry", "token", "doctor", "settings", "version",
 )  # fmt: skip
 LEAVES = (
     "up", "publish", "tail", "events list", "events show", "dead-letters list",
     "dead-letters groups", "dead-letters show", "dead-letters redrive", "import", "queue write",
-    "queue status", "ledger", "schemas list", "schemas show", "schemas register", "token create",
+    "queue status", "ledger", "registry list", "registry show", "registry diff", "registry check",
+    "registry register", "registry docs", "schemas list", "token create",
     "token list", "token revoke", "doctor", "settings", "version",
 )  # fmt: skip
 
@@ -68,7 +69,10 @@ def test_every_verb_that_prints_data_can_print_json(run: Any, verb: str) -> None
         ["import", "/no/such/file.jsonl"],
         ["queue", "write", "/no/such/file"],
         ["queue", "write", "-", "--tenant", "not a name"],
-        ["schemas", "register", "a.b", "/no/such/file"],
+        ["registry", "register", "a.b", "/no/such/file"],
+        ["registry", "register", "a.b", "-", "--override"],
+        ["registry", "check", "a.b", "/no/such/file"],
+        ["registry", "diff", "a.b", "0"],
         ["--wrong-option"],
     ],
 )

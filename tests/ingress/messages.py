@@ -20,6 +20,37 @@ def event(number: int, **changes: object) -> dict[str, object]:
     }
 
 
+def domain(number: int, **changes: object) -> dict[str, object]:
+    """A good DomainEvent as a dict."""
+    return {
+        "id": f"0197a3c2-5a00-7000-8000-{number:012d}",
+        "type": "WORKFLOW.STARTED",
+        "timestamp": "2026-01-31T10:30:00.123Z",
+        "tags": {"prId": str(number % 5)},
+        "metadata": {"workflowVersion": "1.0.0", "causationId": "c:1"},
+        "data": {"issueId": number, "workflowName": "w"},
+        **changes,
+    }
+
+
+def governed(number: int, **changes: object) -> dict[str, object]:
+    """A good governed event as a dict."""
+    return {
+        "id": f"g-{number}",
+        "type": "metadata.deprecated",
+        "version": "1.0.0",
+        "source": "metadata-studio.api",
+        "createdAt": "2025-12-01T08:00:00.000Z",
+        "traceContext": {"traceId": f"{number + 1:032x}", "spanId": f"{number + 1:016x}"},
+        "payload": {
+            "entityId": f"e{number}",
+            "canonicalKey": "k",
+            "deprecatedBy": {"actorId": "a", "actorType": "HUMAN"},
+        },
+        **changes,
+    }
+
+
 def _json(value: object) -> bytes:
     return json.dumps(value).encode()
 
@@ -52,6 +83,8 @@ GOOD: tuple[Make, ...] = (
     lambda r, n: _json(event(r.randrange(max(1, n)))),  # often a repeat, often a conflict
     lambda r, n: _json(event(n, payload={"namespace": "n", "key": "\\N \\. \\t \\\\ \" ' ; --"})),
     lambda r, n: _json(event(n, metadata={"level": r.choice(["warn", "ERROR", 50, "x"])})),
+    lambda r, n: _json(domain(n)),
+    lambda r, n: _json(governed(n)),
 )
 BAD: tuple[Make, ...] = (
     lambda r, n: b"",
@@ -91,6 +124,10 @@ BAD: tuple[Make, ...] = (
     lambda r, n: _json(event(n, id="../../etc/passwd")),
     lambda r, n: _json(event(n, source="a\x1b[31m")),
     lambda r, n: _json(event(n, corelationId="typo")),
+    lambda r, n: _json(event(n, schemaHash="0" * 64)),
+    lambda r, n: _json(domain(n, id=f"m-{n}")),
+    lambda r, n: _json(domain(n, metadata={"eventSource": "robot"})),
+    lambda r, n: _json(governed(n, version="7.0.0")),
     lambda r, n: _json(event(n, metadata={"__apphubWorkflow": {"jobSlug": 1}})),
     lambda r, n: bytes(b for b in r.randbytes(r.randrange(1, 300)) if b not in b"\n"),
 )

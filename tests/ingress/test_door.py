@@ -51,13 +51,13 @@ class Building:
             clock=self.clock,
         )
 
-    def known(self, tenant_id: str, ids: Sequence[str]) -> dict[str, bytes]:
+    def known(self, _tenant_id: str, ids: Sequence[str]) -> dict[str, bytes]:
         if self.away:
             raise StoreUnavailable("away")
         self.asked.extend(ids)
         return {i: self.stored[i] for i in ids if i in self.stored}
 
-    def keep(self, rejected: Sequence[Rejected], at: datetime) -> None:
+    def keep(self, rejected: Sequence[Rejected], _at: datetime) -> None:
         if self.away:
             raise StoreUnavailable("away")
         self.kept.extend(rejected)
@@ -184,7 +184,7 @@ def test_publishing_goes_on_while_the_store_is_away(building: Building) -> None:
 
 def test_an_event_is_not_acknowledged_when_the_queue_cannot_keep_it(building: Building) -> None:
     class Full:
-        def send(self, messages: Sequence[Message]) -> Future[None]:
+        def send(self, _messages: Sequence[Message]) -> Future[None]:
             failed: Future[None] = Future()
             failed.set_exception(QueueUnavailable("full", disk_full=True))
             return failed

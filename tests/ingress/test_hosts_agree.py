@@ -20,11 +20,14 @@ from penstock.transport.port import Message
 
 COUNT = 2_400
 STORED = """
-    SELECT type, source, tenant_id, occurred_at, payload::text, tags::text, metadata::text, severity,
-           severity_rule, schema_version, correlation_id, ttl_ms, encode(content_hash, 'hex'),
+    SELECT type, source, tenant_id, occurred_at, payload::text, tags::text, metadata::text,
+           severity, severity_rule, schema_version, correlation_id, ttl_ms,
+           encode(content_hash, 'hex'),
            CASE WHEN id LIKE 'm-%' THEN id END
       FROM workflow_events"""
-DEAD = "SELECT id, reason, detail, pointer, type, source, event_id, encode(raw, 'hex'), via, count FROM dead_letters"
+DEAD = """
+    SELECT id, reason, detail, pointer, type, source, event_id, encode(raw, 'hex'), via, count
+      FROM dead_letters"""
 
 
 def everything(dsn: str) -> tuple[Counter[tuple[object, ...]], Counter[tuple[object, ...]]]:

@@ -82,7 +82,8 @@ def test_a_type_registered_while_it_runs_can_be_published_at_once(ingress: Ingre
     ingress.wait_until_empty()
     with psycopg.connect(ingress.dsn) as connection:
         connection.execute(
-            "INSERT INTO event_schema_registry (event_type, version, status, schema, schema_hash, created_by, updated_by)"
+            "INSERT INTO event_schema_registry"
+            " (event_type, version, status, schema, schema_hash, created_by, updated_by)"
             " VALUES ('weather.report.made', 1, 'active', '{}', 'h', 'test', 'test')"
         )
     ingress.write([json.dumps(event(2, type="weather.report.made", payload={"c": 3})).encode()])

@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -76,6 +77,11 @@ def _event(event_id: str, number: int, rng: random.Random) -> dict[str, object]:
     }
 
 
+def is_past(books: Books, acked: int) -> bool:
+    """Whether so many events were acknowledged."""
+    return len(books.acked) > acked
+
+
 def alive(product: Product, victim: str) -> list[psutil.Process]:
     """The process of one part, while it lives."""
     if victim == "postgres":
@@ -123,11 +129,11 @@ def campaign(folder: Path, *, rounds: int, seed: int, publishers: int = 3) -> di
         for thread in threads:
             thread.start()
         for number in range(rounds):
-            acked = len(books.acked)
-            product.wait(lambda: len(books.acked) > acked + 20, "publishing goes on", within_s=60)
-            time.sleep(rng.uniform(0.0, 2.0))
+            more = len(books.acked) + 20
             victim = VICTIMS[number] if number < len(VICTIMS) else rng.choice(VICTIMS)
-            product.wait(lambda: bool(alive(product, victim)), f"{victim} is alive", within_s=60)
+            product.wait(partial(is_past, books, more), "publishing goes on", within_s=60)
+            time.sleep(rng.uniform(0.0, 2.0))
+            product.wait(partial(alive, product, victim), f"{victim} is alive", within_s=60)
             struck[victim] += strike(product, victim)
             print(f"round {number + 1}: killed {victim}, {len(books.acked)} acked", file=sys.stderr)
         stop.set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import signal
@@ -27,10 +28,11 @@ def free_port() -> int:
 
 
 class Product:
-    """One running `penstock up`."""
+    """One running `penstock up`, or one part of it alone."""
 
-    def __init__(self, folder: Path, **settings: str) -> None:
+    def __init__(self, folder: Path, *, part: str = "up", **settings: str) -> None:
         self.folder = folder
+        self._part = part
         self.port = free_port()
         self.token = secrets.token_urlsafe(32)
         self.environment = {
@@ -54,7 +56,7 @@ class Product:
         began = time.monotonic()
         self._talk = (self.folder / "up.log").open("a")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "penstock.cli", "up"],
+            [sys.executable, "-m", "penstock.cli", self._part],
             env=self.environment, stdout=subprocess.PIPE, stderr=self._talk, text=True,
             cwd=self.folder, start_new_session=True,
         )  # fmt: skip
@@ -70,10 +72,16 @@ class Product:
 
         threading.Thread(target=listen, daemon=True).start()
         until = began + within_s
-        while not heard.wait(0.1):
+        while not (heard.wait(0.1) or (self._part != "up" and self._answers())):
             if self._process.poll() is not None or time.monotonic() > until:
                 raise AssertionError(f"the product did not start:\n{self.talk()[-4000:]}")
         return time.monotonic() - began
+
+    def _answers(self) -> bool:
+        try:
+            return self.client.get("/healthz").status_code == 200
+        except httpx.HTTPError:
+            return False
 
     def stop(self, *, within_s: float = 30) -> int:
         """Ask it to stop as Ctrl-C does; its exit code."""
@@ -91,10 +99,8 @@ class Product:
         if self._process is None:
             return
         family = [*self.family(), *self.postgres()]
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired, ProcessLookupError):
             self.stop(within_s=20)
-        except (subprocess.TimeoutExpired, ProcessLookupError):
-            pass
         for process in family:
             try:
                 process.kill()
@@ -160,7 +166,7 @@ class Product:
         assert done.returncode == 0, f"penstock {' '.join(words)}: {done.stderr}"
         return done.stdout
 
-    def wait(self, claim: Callable[[], bool], what: str, *, within_s: float = 60) -> None:
+    def wait(self, claim: Callable[[], object], what: str, *, within_s: float = 60) -> None:
         """Wait until `claim` holds, or fail saying `what` never did."""
         until = time.monotonic() + within_s
         while True:

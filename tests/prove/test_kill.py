@@ -1,4 +1,4 @@
-"""The short form of the kill campaign: the server, the JVM and PostgreSQL die once each under load."""
+"""The short form of the kill campaign: server, JVM and PostgreSQL die once each under load."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ ENVELOPE = Envelope(
     type="a.b",
     source="s",
     occurred_at=datetime(2026, 1, 1, tzinfo=UTC),
+    payload={},
     correlation_id="req-1",
 )
 STORED = Stored(

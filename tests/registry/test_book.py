@@ -18,6 +18,7 @@ from penstock.registry.in_memory import InMemoryRegistryStore
 from penstock.registry.on_postgres import PostgresRegistryStore
 from penstock.registry.proposal import Proposal
 from penstock.registry.schema import SchemaVersion
+from penstock.registry.upcast import Upcasted
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -148,17 +149,78 @@ def test_a_published_schema_wins_over_a_declaration_that_differs() -> None:
     assert book.current().knows("order.paid")
 
 
+class PlacedWithTotal(Payload):
+    """An order was placed."""
+
+    id: str
+    total: int | None = None
+
+
 def test_a_new_version_in_code_is_added_beside_the_old_one() -> None:
     store = InMemoryRegistryStore()
     RegistryBook(store, mode="strict").declare((SHOP,))
     book = RegistryBook(store, mode="strict")
 
-    book.declare((Vocabulary("shop", (EventType("order.placed", PlacedToo, version=2),)),))
+    book.declare((Vocabulary("shop", (EventType("order.placed", PlacedWithTotal, version=2),)),))
 
     found = book.current().find("order.placed", None)
     assert found is not None
     assert found.version == 2
     assert len(book.current().versions) == 2
+
+
+def test_a_new_version_in_code_that_breaks_the_old_one_is_not_registered() -> None:
+    store = InMemoryRegistryStore()
+    RegistryBook(store, mode="strict").declare((SHOP,))
+    book = RegistryBook(store, mode="strict")
+
+    (conflict,) = book.declare(
+        (Vocabulary("shop", (EventType("order.placed", PlacedToo, version=2),)),)
+    )
+
+    assert conflict.code == "schema_breaking"
+    assert [each.version for each in book.current().versions] == [1]
+
+
+def test_an_upcaster_beside_the_type_lets_a_breaking_version_in_once_and_for_all() -> None:
+    store = InMemoryRegistryStore()
+    RegistryBook(store, mode="strict").declare((SHOP,))
+    upcasts = {1: lambda payload: {**payload, "id": len(str(payload["id"]))}}
+    newer = Vocabulary("shop", (EventType("order.placed", PlacedToo, version=2, upcasts=upcasts),))
+    book = RegistryBook(store, mode="strict")
+
+    assert book.declare((newer,)) == ()
+    revision = store.revision()
+    assert book.declare((newer,)) == ()
+
+    assert store.revision() == revision
+    found = book.current().find("order.placed", None)
+    assert found is not None
+    assert found.metadata["override"] == {
+        "reason": "upcasters beside the type",
+        "by": "system",
+        "breaks": ["/id was string, is now integer"],
+    }
+    assert book.current().upcast("order.placed", 1, {"id": "abc"}) == Upcasted({"id": 3}, 2)
+
+
+def test_what_code_declares_can_be_asked_for_by_name() -> None:
+    book = RegistryBook(InMemoryRegistryStore(), mode="strict")
+    book.declare((SHOP,))
+
+    assert book.declaration("order.placed") is SHOP.events[0]
+    assert book.declaration("order.gone") is None
+
+
+def test_the_book_opens_at_any_instant() -> None:
+    clock = FixedClock(AT)
+    book = RegistryBook(InMemoryRegistryStore(clock), mode="strict")
+    book.declare((SHOP,))
+    clock.move(timedelta(hours=1))
+    book.register(Proposal("order.paid", {}), by="ana")
+
+    assert book.as_of(AT).types() == ["order.placed"]
+    assert book.as_of(clock.now()).types() == ["order.paid", "order.placed"]
 
 
 def test_the_cached_registry_answers_while_the_store_is_away() -> None:

@@ -1,4 +1,4 @@
-"""What is frozen in contracts/ and printed in docs/reference is what the code declares."""
+"""What is frozen in contracts/ is what the code declares."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 
 from penstock.base.errors import SchemaConflict
 from penstock.catalog.vocabularies import ALL
+from penstock.registry.compatibility import breaks, compare
 from penstock.registry.declare import EventType, Payload, Vocabulary
-from penstock.registry.handbook import handbook
 from penstock.registry.lock import broken, contracts, missing
-from penstock.registry.on_disk import freeze, read_contracts, write_handbook
+from penstock.registry.on_disk import freeze, read_contracts
 from penstock.registry.schema import compile_faults
 
 ROOT = Path(__file__).parents[2]
@@ -49,8 +49,26 @@ def test_every_frozen_contract_is_a_schema_that_may_be_registered(path: str) -> 
     assert compile_faults(json.loads(FROZEN[path])) == ()
 
 
-def test_the_committed_reference_is_the_generated_one() -> None:
-    assert (ROOT / "docs/reference/event-types.md").read_text("utf-8") == handbook(ALL)
+def frozen_steps() -> list[tuple[EventType, int]]:
+    return [
+        (event, number)
+        for vocabulary in ALL
+        for event in vocabulary.events
+        for number in range(2, event.version + 1)
+        if f"{vocabulary.name}/{event.name}.{number - 1}.json" in FROZEN
+    ]
+
+
+@pytest.mark.parametrize(("event", "number"), frozen_steps(), ids=lambda given: str(given)[:60])
+def test_a_newer_contract_keeps_the_older_one_or_has_an_upcaster(
+    event: EventType, number: int
+) -> None:
+    (older,), (newer,) = (
+        [json.loads(FROZEN[path]) for path in FROZEN if path.endswith(f"/{event.name}.{n}.json")]
+        for n in (number - 1, number)
+    )
+
+    assert breaks(compare(older, newer)) == () or number - 1 in event.upcasts
 
 
 def test_freezing_writes_what_is_missing_and_then_nothing(tmp_path: Path) -> None:
@@ -73,25 +91,3 @@ def test_a_new_version_is_frozen_beside_the_old_one(tmp_path: Path) -> None:
 
     assert freeze(tmp_path, shop(PlacedToo, version=2)) == ("shop/order.placed.2.json",)
     assert len(read_contracts(tmp_path)) == 2
-
-
-def test_the_reference_has_a_section_with_an_example_for_every_type() -> None:
-    page = handbook(ALL)
-
-    for vocabulary in ALL:
-        for event in vocabulary.events:
-            section = page.split(f"\n### {event.name}\n")[1].split("\n### ")[0]
-            assert event.purpose in section
-            assert json.loads(section.split("```json\n")[1].split("```")[0]) == event.example
-
-
-def test_the_reference_names_every_field_with_its_meaning() -> None:
-    for line in handbook(ALL).splitlines():
-        if line.startswith("| `"):
-            assert [cell for cell in line.split("|")[1:-1] if not cell.strip()] == [], line
-
-
-def test_the_handbook_is_written_where_it_is_told(tmp_path: Path) -> None:
-    write_handbook(tmp_path / "a" / "types.md", shop(Placed))
-
-    assert (tmp_path / "a" / "types.md").read_text("utf-8") == handbook(shop(Placed))

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 
-from penstock.base.errors import SchemaConflict, SchemaInvalid
+from penstock.base.clock import FixedClock
+from penstock.base.errors import SchemaBreaking, SchemaConflict, SchemaInvalid
 from penstock.base.on_postgres import open_pool
 from penstock.envelope.envelope import JsonObject
 from penstock.registry.book import RegistryStore
 from penstock.registry.declare import Status
 from penstock.registry.in_memory import InMemoryRegistryStore
 from penstock.registry.on_postgres import PostgresRegistryStore
-from penstock.registry.proposal import Proposal
+from penstock.registry.proposal import Override, Proposal
 from penstock.registry.schema import schema_hash
 
 TYPE = "orders.order.placed"
 ONE: JsonObject = {"type": "object", "required": ["id"]}
-TWO: JsonObject = {"type": "object", "required": ["id", "total"]}
+TWO: JsonObject = {"type": "object", "required": ["id"], "properties": {"total": {}}}
+BROKEN: JsonObject = {"type": "object", "required": ["id", "total"]}
 
 
 @pytest.fixture(params=["in_memory", "on_postgres"])
@@ -193,6 +196,9 @@ def test_types_do_not_mix(store: RegistryStore) -> None:
         (Proposal(TYPE, ONE, metadata={"sources": [1]}), "/metadata/sources"),
         (Proposal(TYPE, ONE, metadata={"needsUuid7": "yes"}), "/metadata/needsUuid7"),
         (Proposal(TYPE, ONE, metadata={"purpose": "x" * 20_000}), "/metadata"),
+        (Proposal(TYPE, ONE, metadata={"purpose": 3}), "/metadata/purpose"),
+        (Proposal(TYPE, ONE, metadata={"consumers": "all"}), "/metadata/consumers"),
+        (Proposal(TYPE, ONE, metadata={"override": {"reason": "me"}}), "/metadata/override"),
     ],
 )
 def test_a_proposal_that_cannot_be_kept_is_refused_with_its_place(
@@ -254,8 +260,139 @@ def test_the_same_schema_registered_by_many_at_once_is_one_version(store: Regist
 
 
 def test_different_schemas_registered_at_once_are_different_versions(store: RegistryStore) -> None:
-    at_once(8, lambda n: store.register(Proposal(TYPE, {"minProperties": n}), by=f"t{n}"))
+    at_once(8, lambda n: store.register(Proposal(TYPE, {"title": f"{n}"}), by=f"t{n}"))
 
     versions = store.load()[1]
     assert [each.version for each in versions] == list(range(1, 9))
     assert len({each.schema_hash for each in versions}) == 8
+
+
+# Compatibility.
+
+
+def test_a_version_that_breaks_the_one_before_it_is_refused(store: RegistryStore) -> None:
+    store.register(Proposal(TYPE, ONE), by="ana")
+    before = store.load()
+
+    with pytest.raises(SchemaBreaking) as refused:
+        store.register(Proposal(TYPE, BROKEN), by="ana")
+
+    assert [(f.pointer, f.detail) for f in refused.value.faults] == [("/total", "is required now")]
+    assert "/total is required now" in refused.value.detail
+    assert store.load() == before
+
+
+def test_an_override_lets_it_in_and_is_kept_with_it(store: RegistryStore) -> None:
+    store.register(Proposal(TYPE, ONE), by="ana")
+    meant = Proposal(
+        TYPE, BROKEN, metadata={"purpose": "x"}, override=Override("the shop is closed", ("more",))
+    )
+
+    version, changed = store.register(meant, by="bea")
+
+    assert (version.version, changed) == (2, True)
+    assert version.metadata == {
+        "purpose": "x",
+        "override": {
+            "reason": "the shop is closed",
+            "by": "bea",
+            "breaks": ["/total is required now", "more"],
+        },
+    }
+    again, changed_again = store.register(meant, by="cem")
+    assert (again, changed_again) == (version, False)
+
+
+def test_an_override_of_nothing_leaves_no_trace(store: RegistryStore) -> None:
+    store.register(Proposal(TYPE, ONE), by="ana")
+
+    version, _ = store.register(Proposal(TYPE, TWO, override=Override("to be sure")), by="ana")
+
+    assert version.metadata == {}
+
+
+def test_a_draft_is_free_and_is_weighed_when_it_is_published(store: RegistryStore) -> None:
+    store.register(Proposal(TYPE, ONE), by="ana")
+    store.register(Proposal(TYPE, BROKEN, status="draft"), by="ana")
+
+    for status in ("active", "deprecated"):
+        with pytest.raises(SchemaBreaking):
+            store.register(Proposal(TYPE, BROKEN, version=2, status=status), by="ana")
+
+    assert kept(store) == [(1, "active"), (2, "draft")]
+
+
+def test_a_draft_before_it_is_nothing_to_break(store: RegistryStore) -> None:
+    store.register(Proposal(TYPE, ONE, status="draft"), by="ana")
+
+    version, _ = store.register(Proposal(TYPE, BROKEN), by="ana")
+
+    assert version.version == 2
+
+
+def test_a_deprecated_version_still_counts_as_what_was_promised(store: RegistryStore) -> None:
+    store.register(Proposal(TYPE, ONE, status="deprecated"), by="ana")
+
+    with pytest.raises(SchemaBreaking):
+        store.register(Proposal(TYPE, BROKEN), by="ana")
+
+
+def test_a_version_is_weighed_against_the_one_before_it_and_no_other(store: RegistryStore) -> None:
+    store.register(Proposal(TYPE, BROKEN, version=5), by="ana")
+
+    version, _ = store.register(Proposal(TYPE, ONE, version=3), by="ana")
+
+    assert version.version == 3
+
+
+def test_of_two_breaking_versions_registered_at_once_none_slips_through(
+    store: RegistryStore,
+) -> None:
+    store.register(Proposal(TYPE, {"type": "object"}), by="ana")
+
+    def attempt(n: int) -> None:
+        with pytest.raises(SchemaBreaking):
+            store.register(Proposal(TYPE, {"type": "object", "required": [f"f{n}"]}), by="ana")
+
+    at_once(8, attempt)
+
+    assert kept(store) == [(1, "active")]
+
+
+# Numbers and history.
+
+
+def test_every_version_has_a_number_of_its_own_that_stays(store: RegistryStore) -> None:
+    for schema in (ONE, TWO):
+        store.register(Proposal(TYPE, schema), by="ana")
+    store.register(Proposal("orders.order.paid", ONE), by="ana")
+    numbers = {(each.event_type, each.version): each.id for each in store.load()[1]}
+
+    changed, _ = store.register(Proposal(TYPE, TWO, status="deprecated"), by="ana")
+
+    assert len(set(numbers.values())) == 3
+    assert all(number > 0 for number in numbers.values())
+    assert changed.id == numbers[TYPE, 2]
+    assert {(each.event_type, each.version): each.id for each in store.load()[1]} == numbers
+
+
+def test_the_registry_is_known_as_it_was_at_any_instant(store: RegistryStore) -> None:
+    first, _ = store.register(Proposal(TYPE, ONE), by="ana")
+    second, _ = store.register(Proposal(TYPE, TWO), by="ana")
+    third, _ = store.register(Proposal(TYPE, TWO, status="deprecated"), by="bea")
+
+    assert store.as_of(first.created_at - timedelta(microseconds=1)) == []
+    assert store.as_of(first.updated_at) == [first]
+    assert store.as_of(second.updated_at) == [first, second]
+    assert store.as_of(third.updated_at) == [first, third] == store.load()[1]
+
+
+def test_a_registration_that_changed_nothing_leaves_no_history() -> None:
+    clock = FixedClock(datetime(2026, 3, 1, tzinfo=UTC))
+    store = InMemoryRegistryStore(clock)
+    first, _ = store.register(Proposal(TYPE, ONE), by="ana")
+    clock.move(timedelta(hours=1))
+
+    store.register(Proposal(TYPE, ONE), by="bea")
+
+    assert store.as_of(clock.now()) == [first]

@@ -7,10 +7,14 @@ from datetime import timedelta
 import pytest
 from tests.store.support import NOON, stored
 
+from penstock.base.errors import QueryInvalid
 from penstock.envelope.check import read
-from penstock.envelope.envelope import Envelope, Severity
+from penstock.envelope.envelope import Envelope, JsonObject, Severity
+from penstock.registry.declare import EventType, Payload, Upcast, Vocabulary
 from penstock.registry.registry import Registry
-from penstock.store.view import envelope_wire, is_expired, page_schema, view
+from penstock.registry.schema import SchemaVersion, schema_hash
+from penstock.registry.upcast import Upcasts
+from penstock.store.view import envelope_wire, is_expired, page_schema, read_upcast, view
 
 REGISTRY = Registry([], mode="open")
 
@@ -94,3 +98,74 @@ def test_the_schema_of_a_page_lists_the_fields_of_its_events() -> None:
     assert isinstance(fields, list)
     paths = {f["jsonPath"]: f["occurrences"] for f in fields if isinstance(f, dict)}
     assert (paths["$.payload.n"], paths["$.payload.m"]) == (2, 1)
+
+
+def shop(upcast: Upcast, newest: JsonObject) -> Registry:
+    """A registry with two versions of one type, and what makes the second of the first."""
+    versions = [
+        SchemaVersion(TYPE, n, "active", schema, schema_hash(schema), {}, NOON, "a", NOON, "a")
+        for n, schema in enumerate(({"type": "object"}, newest), 1)
+    ]
+    page = Vocabulary("shop", (EventType(TYPE, Payload, version=2, upcasts={1: upcast}),))
+    return Registry(versions, mode="strict", upcasts=Upcasts((page,)))
+
+
+TYPE = "metastore.record.updated"
+OLD: JsonObject = {"old": "asset-7"}
+RENAMED = shop(lambda payload: {"assetId": payload["old"]}, {"required": ["assetId"]})
+
+
+def test_a_payload_of_an_older_version_is_shown_upcasted_and_both_versions_are_named() -> None:
+    shown = view(stored(1, payload=OLD, schema_version=1), RENAMED)
+
+    assert shown["payload"] == {"assetId": "asset-7"}
+    assert (shown["schemaVersion"], shown["upcastTo"]) == (1, 2)
+    assert shown["links"] == {"assetIds": ["asset-7"]}
+    assert "upcastFailed" not in shown
+
+
+def test_whoever_asks_for_the_original_gets_it() -> None:
+    shown = view(stored(1, payload=OLD, schema_version=1), RENAMED, upcast=False)
+
+    assert shown["payload"] == OLD
+    assert shown["schemaVersion"] == 1
+    assert "upcastTo" not in shown
+
+
+def test_a_payload_of_the_newest_version_is_shown_as_it_is() -> None:
+    shown = view(stored(1, payload={"assetId": "a"}, schema_version=2), RENAMED)
+
+    assert shown["payload"] == {"assetId": "a"}
+    assert "upcastTo" not in shown
+
+
+def test_an_upcaster_that_fails_shows_the_original_and_says_so() -> None:
+    shown = view(stored(1, payload={}, schema_version=1), RENAMED)
+
+    assert shown["payload"] == {}
+    assert shown["upcastFailed"] == {
+        "to": 2,
+        "detail": "the upcaster from version 1 failed with KeyError: 'old'",
+    }
+    assert "upcastTo" not in shown
+
+
+def test_showing_an_event_never_changes_what_is_stored() -> None:
+    event = stored(1, payload={"old": "asset-7"}, schema_version=1)
+
+    view(event, RENAMED)
+
+    assert event.envelope.payload == {"old": "asset-7"}
+
+
+@pytest.mark.parametrize(("text", "upcast"), [(None, True), ("true", True), ("false", False)])
+def test_the_parameter_upcast_is_true_unless_it_is_false(text: str | None, upcast: bool) -> None:
+    assert read_upcast(text) is upcast
+
+
+@pytest.mark.parametrize("text", ["", "no", "False", "0"])
+def test_any_other_value_of_upcast_is_refused(text: str) -> None:
+    with pytest.raises(QueryInvalid) as refused:
+        read_upcast(text)
+
+    assert refused.value.parameter == "upcast"

@@ -20,12 +20,12 @@ def stored(event_type: str = "metastore.record.updated", position: int = 7) -> S
     return Stored(position, envelope, AT, Severity.INFO, "default", None, b"")
 
 
-def seen(stored: Stored) -> JsonObject:
+def seen(stored: Stored, *, upcast: bool = True) -> JsonObject:
     derived: JsonObject = {"type": stored.envelope.type, "payload": {"derived": True}}
     return {"id": stored.envelope.id, "position": str(stored.position), "derived": derived}
 
 
-def bare(stored: Stored) -> JsonObject:
+def bare(stored: Stored, *, upcast: bool = True) -> JsonObject:
     return {"id": stored.envelope.id, "derived": None}
 
 
@@ -84,7 +84,7 @@ def test_a_known_type_whose_payload_does_not_fit_has_the_general_frame_only() ->
 def test_an_event_is_written_once_for_everybody() -> None:
     views = []
 
-    def view(event: Stored) -> JsonObject:
+    def view(event: Stored, *, upcast: bool = True) -> JsonObject:
         views.append(event)
         return seen(event)
 
@@ -92,6 +92,17 @@ def test_an_event_is_written_once_for_everybody() -> None:
 
     assert parcel.entry(Form.NATIVE) is parcel.entry(Form.NATIVE)
     assert len(views) == 1
+
+
+def test_whoever_wants_payloads_as_stored_gets_frames_of_their_own() -> None:
+    def view(event: Stored, *, upcast: bool = True) -> JsonObject:
+        return {"upcast": upcast}
+
+    parcel = Parcel(stored(), view, AT)
+
+    (native,), (as_stored,) = (parcel.entry(form).frames for form in (Form.NATIVE, Form.AS_STORED))
+    assert read(native)["data"] == {"event": {"upcast": True}}
+    assert read(as_stored)["data"] == {"event": {"upcast": False}}
 
 
 def test_under_cloudevents_an_event_is_one_structured_cloudevent() -> None:
@@ -165,7 +176,7 @@ def test_no_frame_contains_a_line_break(form: Form) -> None:
         None, b"",
     )  # fmt: skip
 
-    def view(event: Stored) -> JsonObject:
+    def view(event: Stored, *, upcast: bool = True) -> JsonObject:
         return {"payload": event.envelope.payload}
 
     for frame in Parcel(event, view, AT).entry(form).frames:

@@ -33,6 +33,7 @@ class Scope(StrEnum):
     DEAD_LETTERS_REDRIVE = "dead-letters:redrive"
     SCHEMAS_WRITE = "schemas:write"
     TOKENS_MANAGE = "tokens:manage"
+    PII_READ = "pii:read"
     ADMIN = "admin"
 
 

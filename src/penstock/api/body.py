@@ -60,9 +60,9 @@ async def read_bytes(request: Request) -> bytes:
         ) from None
 
 
-async def read_model(request: Request, model: type[Model]) -> Model:
+async def read_model(request: Request, model: type[Model], *accepted: str) -> Model:
     """The body as one of our models; every fault is named with its pointer."""
-    require_media_type(request, JSON)
+    require_media_type(request, *(accepted or (JSON,)))
     raw = await read_bytes(request)
     tree = decode(raw, bytes_max=len(raw), nodes_max=_NODES_MAX, depth_max=_DEPTH_MAX)
     try:

@@ -34,6 +34,10 @@ _STATUS = {
     "not_found": 404,
     "schema_invalid": 422,
     "schema_conflict": 409,
+    "schema_breaking": 409,
+    "reducer_failed": 422,
+    "not_sealed": 409,
+    "audit_damaged": 500,
     "store_unavailable": 503,
     "setup_incomplete": 503,
 }

@@ -13,8 +13,10 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from penstock.access.token import Scope
+from penstock.api.handlers import registry
 from penstock.api.handlers.dead_letters import Redrive
-from penstock.api.handlers.schemas import NewSchema
+from penstock.api.handlers.erasures import NewErasure
+from penstock.api.handlers.schemas import NewSchema, ProposedSchema
 from penstock.api.handlers.tokens import NewToken
 from penstock.store.query import LIMIT_DEFAULT, LIMIT_MAX
 
@@ -22,6 +24,7 @@ ABOUT = "Publish, trust, query, replay and act on every change. Every route but 
 _PROBLEM = "#/components/schemas/Problem"
 _LIMIT = f"page size, 1 to {LIMIT_MAX}, default {LIMIT_DEFAULT}"
 _CURSOR = "page.nextCursor of the page before"
+_UPCAST = "false shows payloads as they were stored, whatever became of their type"
 _FILTERS = {
     "type": "exact type or glob (metastore.record.*, metastore.**); comma or repeat for several",
     "source": "exact source; comma or repeat for several",
@@ -37,9 +40,28 @@ _LETTERS = {
     "via": "http, sdk, queue, import, redrive or system", "redriven": "true, false (default), any",
 }  # fmt: skip
 
+_PAST = {
+    "tags": "key:value; by comma or repeated: events that carry them all",
+    "tag.{key}": "the same for one key, for a value with a comma in it",
+    "type": _FILTERS["type"], "correlationId": "instead of tags, or beside them",
+    "reducer": "how events fold into a state; default last-write-wins",
+}  # fmt: skip
+_SPAN = {
+    "from": "position or RFC 3339 instant it starts after; default the beginning",
+    "to": "position or instant, inclusive; default now",
+}
+
 PARAMETERS: dict[str, dict[str, str]] = {
-    "GET /v1/events/stream": {**_FILTERS, "after": "position to resume after; 0 for everything"},
-    "GET /admin/events": {**_EVENTS, "limit": _LIMIT, "cursor": _CURSOR},
+    "GET /v1/state": {**_PAST, "asOf": "position or RFC 3339 instant; default now"},
+    "GET /v1/state/diff": {**_PAST, **_SPAN},
+    "GET /v1/replay": {
+        **_PAST, **_SPAN, "eventId": "instead of tags: the history this event is part of",
+        "limit": _LIMIT, "cursor": _CURSOR,
+    },
+    "GET /v1/events/stream": {
+        **_FILTERS, "after": "position to resume after; 0 for everything", "upcast": _UPCAST,
+    },
+    "GET /admin/events": {**_EVENTS, "upcast": _UPCAST, "limit": _LIMIT, "cursor": _CURSOR},
     "GET /admin/events/facets": {
         **_EVENTS, "keys": "type, source, severity, tag, tag.<key>; comma or repeat for several",
         "limit": "how many values of each, default 20",
@@ -48,7 +70,12 @@ PARAMETERS: dict[str, dict[str, str]] = {
     "GET /admin/event-schemas": {
         "eventType": "one type", "status": "draft, active, deprecated; comma for several",
         "limit": _LIMIT, "offset": "how many to pass over",
+        "asOf": "a position or an instant: the registry as it was then",
     },
+    "GET /admin/events/{event_id}": {"upcast": _UPCAST},
+    "GET /v1/audit/checkpoint": {"since": "size of an older checkpoint: proves it became this one"},
+    "GET /subjects": {"subjectPrefix": "only subjects that begin so"},
+    "POST /compatibility/subjects/{subject}/versions/{version}": {"verbose": "true says why not"},
     "GET /admin/dead-letters": {**_LETTERS, "limit": _LIMIT, "cursor": _CURSOR},
     "GET /admin/dead-letters/groups": _LETTERS,
 }  # fmt: skip
@@ -68,14 +95,21 @@ BODIES: dict[str, dict[str, Any]] = {
         "application/cloudevents-batch+json": {"type": "array", "items": {"type": "object"}},
     },
     "POST /admin/event-schemas": {_JSON: NewSchema.model_json_schema()},
+    "POST /admin/event-schemas/check": {_JSON: ProposedSchema.model_json_schema()},
+    "POST /subjects/{subject}": {registry.MEDIA: registry.GivenSchema.model_json_schema()},
+    "POST /compatibility/subjects/{subject}/versions/{version}": {
+        registry.MEDIA: registry.GivenSchema.model_json_schema()
+    },
     "POST /admin/dead-letters/redrive": {_JSON: Redrive.model_json_schema()},
     "POST /admin/tokens": {_JSON: NewToken.model_json_schema()},
+    "POST /admin/erasures": {_JSON: NewErasure.model_json_schema()},
 }
 ANSWERS: dict[str, dict[int, str]] = {
     "POST /v1/events": {202: "durable", 207: "some of the batch were refused: see each result"},
     "POST /v1/ws-tickets": {201: "a ticket for one WebSocket, good for 30 seconds"},
-    "POST /admin/event-schemas": {201: "registered", 200: "it was registered before"},
+    "POST /admin/event-schemas": {201: "registered, now or before"},
     "POST /admin/tokens": {201: "made; the secret is shown this once"},
+    "POST /admin/erasures": {201: "erased"},
 }
 
 _TOKEN = {"type": "http", "scheme": "bearer", "description": "`penstock token create` makes one."}

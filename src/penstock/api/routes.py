@@ -21,12 +21,16 @@ from starlette.types import Scope as ASGIScope
 from penstock.access.token import Caller, Scope
 from penstock.api.auth import Needs
 from penstock.api.handlers import (
+    audit,
     dead_letters,
+    erasures,
     events,
     health,
     pages,
     publish,
+    registry,
     schemas,
+    state,
     stream,
     tokens,
 )
@@ -36,8 +40,9 @@ Open: TypeAlias = Callable[[Request], Awaitable[Response]]
 Guarded: TypeAlias = Callable[[Request, Caller], Awaitable[Response]]
 
 READ, PUBLISH, REDRIVE = Scope.EVENTS_READ, Scope.EVENTS_PUBLISH, Scope.DEAD_LETTERS_REDRIVE
-SCHEMAS, TOKENS = Scope.SCHEMAS_WRITE, Scope.TOKENS_MANAGE
+SCHEMAS, TOKENS, ADMIN = Scope.SCHEMAS_WRITE, Scope.TOKENS_MANAGE, Scope.ADMIN
 ANY_TOKEN = None
+THEIRS = registry.spoken
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,7 @@ class Row:
     path: str
     handler: Guarded
     needs: Scope | None
+    speaks: Callable[[Open], Open] | None = None  # how failures are said; None: problem+json
 
 
 OPEN: tuple[tuple[str, Open], ...] = (
@@ -59,6 +65,11 @@ OPEN: tuple[tuple[str, Open], ...] = (
 ROWS = (
     Row("POST",   "/v1/events",                               publish.publish,           PUBLISH),
     Row("GET",    "/v1/events/stream",                        stream.server_sent,        READ),
+    Row("GET",    "/v1/state",                                state.show_state,          READ),
+    Row("GET",    "/v1/state/diff",                           state.show_diff,           READ),
+    Row("GET",    "/v1/replay",                               state.show_replay,         READ),
+    Row("GET",    "/v1/audit/checkpoint",                     audit.show_checkpoint,     READ),
+    Row("GET",    "/v1/audit/proof/{event_id}",               audit.show_proof,          READ),
     Row("POST",   "/v1/ws-tickets",                           tokens.create_ticket,      READ),
     Row("GET",    "/admin/events",                            events.list_events,        READ),
     Row("GET",    "/admin/events/facets",                     events.facets,             READ),
@@ -66,6 +77,8 @@ ROWS = (
     Row("GET",    "/admin/events/{event_id}",                 events.show_event,         READ),
     Row("GET",    "/admin/event-schemas",                     schemas.list_schemas,      READ),
     Row("POST",   "/admin/event-schemas",                     schemas.register,          SCHEMAS),
+    Row("POST",   "/admin/event-schemas/check",               schemas.check,             READ),
+    Row("GET",    "/admin/event-schemas/{event_type}",        schemas.show_type,         READ),
     Row("GET",    "/admin/event-schemas/{event_type}/latest", schemas.show_latest,       READ),
     Row("GET",    "/admin/event-schemas/{event_type}/{version}", schemas.show_version,   READ),
     Row("GET",    "/admin/dead-letters",                      dead_letters.list_letters, READ),
@@ -78,9 +91,25 @@ ROWS = (
     Row("GET",    "/admin/tokens",                            tokens.list_tokens,        TOKENS),
     Row("POST",   "/admin/tokens",                            tokens.create_token,       TOKENS),
     Row("DELETE", "/admin/tokens/{token_id}",                 tokens.revoke_token,       TOKENS),
+    Row("POST",   "/admin/erasures",                          erasures.create,           ADMIN),
     Row("GET",    "/metrics",                                 health.metrics,            READ),
     Row("GET",    "/metrics/prometheus",                      health.metrics,            READ),
     Row("GET",    "/openapi.json",                            pages.openapi,             ANY_TOKEN),
+    # The subset of a Confluent schema registry.
+    Row("GET",    "/subjects",                             registry.list_subjects,    READ, THEIRS),
+    Row("POST",   "/subjects/{subject}",                   registry.look_up,          READ, THEIRS),
+    Row("GET",    "/subjects/{subject}/versions",          registry.list_versions,    READ, THEIRS),
+    Row("GET",    "/subjects/{subject}/versions/{version}",
+        registry.show_version, READ, THEIRS),
+    Row("GET",    "/subjects/{subject}/versions/{version}/schema",
+        registry.show_schema, READ, THEIRS),
+    Row("GET",    "/schemas/types",                        registry.list_kinds,       READ, THEIRS),
+    Row("GET",    "/schemas/ids/{id}",                     registry.show_id,          READ, THEIRS),
+    Row("GET",    "/schemas/ids/{id}/versions",            registry.show_id_versions, READ, THEIRS),
+    Row("GET",    "/config",                               registry.show_level,       READ, THEIRS),
+    Row("GET",    "/config/{subject}",                     registry.show_config,      READ, THEIRS),
+    Row("POST",   "/compatibility/subjects/{subject}/versions/{version}",
+        registry.check, READ, THEIRS),
 )  # fmt: skip
 
 WEBSOCKET = ("/ws", stream.websocket)
@@ -103,9 +132,10 @@ def mount(app: FastAPI) -> None:
     """Put every route into the application."""
     app.router.route_class = Lean
     for row in ROWS:
+        endpoint = guarded(row.handler, Needs(row.needs))
         app.add_api_route(
             row.path,
-            guarded(row.handler, Needs(row.needs)),
+            endpoint if row.speaks is None else row.speaks(endpoint),
             methods=[row.method],
             response_model=None,
             **operation(row.method, row.path, row.handler.__doc__, row.needs),

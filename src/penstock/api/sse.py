@@ -23,7 +23,7 @@ from starlette.types import Receive, Scope, Send
 from penstock.access.token import Caller
 from penstock.base.errors import AccessDenied
 from penstock.stream import frames
-from penstock.stream.filter import read_after, read_filter
+from penstock.stream.filter import form_of, read_after, read_filter
 from penstock.stream.frames import Form, Frame
 from penstock.stream.hub import Hub
 from penstock.stream.session import converse
@@ -40,11 +40,15 @@ async def serve_events(
 ) -> Response:
     """The stream of one caller; QueryInvalid or StoreUnavailable before anything is sent."""
     given = request.query_params.multi_items()
-    query = read_filter([pair for pair in given if pair[0] != "after"], caller.tenant_id)
+    own = ("after", "upcast")
+    query = read_filter([pair for pair in given if pair[0] not in own], caller.tenant_id)
+    form = form_of(request.query_params.get("upcast"))
     # A browser repeats the URL it was given when it reconnects; the header is the newer of the two.
     after = read_after(request.headers.get("last-event-id") or request.query_params.get("after"))
     await hub.admit(caller.token_id, after)
-    subscribe = partial(hub.subscribe, query, after=after, token_id=caller.token_id, path=PATH)
+    subscribe = partial(
+        hub.subscribe, query, after=after, form=form, token_id=caller.token_id, path=PATH
+    )
     return EventStream(hub, subscribe, heartbeat_s)
 
 

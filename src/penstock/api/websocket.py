@@ -24,7 +24,7 @@ from penstock.api.origin import allowed_host, allowed_origin
 from penstock.api.problems import Problem, answer, problem_of
 from penstock.base.errors import AccessDenied, PenstockError
 from penstock.stream import frames
-from penstock.stream.filter import read_after, read_filter
+from penstock.stream.filter import form_of, read_after, read_filter
 from penstock.stream.frames import Form, Frame
 from penstock.stream.hub import Hub
 from penstock.stream.inbound import INBOUND_BYTES_MAX, Allowance, Ping, read_request
@@ -43,7 +43,7 @@ UVICORN_OPTIONS: dict[str, Any] = {
 HEARTBEAT_S = 20.0
 _CLOSE_WAIT_S = 1.0
 _BEARER = "bearer."
-_OWN_PARAMETERS = ("after", "ticket")
+_OWN_PARAMETERS = ("after", "ticket", "upcast")
 # 4401 and 4403 stand for the statuses of HTTP; the others are those of RFC 6455.
 _CLOSE_CODES = {
     End.REVOKED: (4401, "the token was revoked or has expired"),
@@ -137,7 +137,8 @@ async def _subscribe(websocket: WebSocket, caller: Caller, hub: Hub) -> Subscrip
 
 def _form(websocket: WebSocket) -> Form:
     offered = [word for word in websocket.scope["subprotocols"] if word in set(Form)]
-    return Form(offered[0]) if offered else Form.NATIVE
+    asked = form_of(websocket.query_params.get("upcast"))
+    return Form(offered[0]) if offered and offered[0] != Form.NATIVE else asked
 
 
 def _chosen(websocket: WebSocket) -> str | None:

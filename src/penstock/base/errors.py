@@ -11,7 +11,14 @@
     ├── NotFound              nothing by that name
     ├── SchemaInvalid         a schema that does not compile or is unsafe
     ├── SchemaConflict        another schema under a published version
+    │   └── SchemaBreaking    a new version that breaks the one before it
     ├── AccessDenied          no token, a wrong one, or one without the scope
+    ├── ConditionInvalid      an append condition or a decision's query that cannot be checked
+    ├── AppendConflict        what an append asked not to exist does
+    ├── ReducerFailed         somebody's reducer raised, or gave no bearable state
+    ├── AuditDamaged          what was sealed is not what is there
+    ├── NotSealed             an event that is stored but not sealed yet
+    ├── RetentionRefused      events that must not leave the log, and why
     └── SetupIncomplete       the machine lacks something; `penstock doctor` says what
 
 The same `code` stands in the CLI, the problem+json body, the log line and docs/reference/errors.md.
@@ -148,6 +155,16 @@ class SchemaConflict(PenstockError):
     remedy = "Register the changed schema under a new version; a published one never changes."
 
 
+class SchemaBreaking(SchemaConflict):
+    """A new version does not keep what the version before it promised."""
+
+    code = "schema_breaking"
+    remedy = (
+        "Keep what was promised, or send `override: true` with a `reason`; "
+        "`penstock registry check` shows what would break."
+    )
+
+
 class AccessDenied(PenstockError):
     """No token, a wrong one, or one without the scope."""
 
@@ -164,3 +181,62 @@ class SetupIncomplete(PenstockError):
 
     code = "setup_incomplete"
     remedy = "Run `penstock doctor`; it names what is missing and the command that installs it."
+
+
+class ReducerFailed(PenstockError):
+    """A reducer raised, or gave something that is no state; the detail names the event."""
+
+    code = "reducer_failed"
+    remedy = "Correct the reducer and raise its version, or name another one with `reducer=`."
+
+
+class AuditDamaged(PenstockError):
+    """What was sealed is not what is there."""
+
+    code = "audit_damaged"
+    remedy = (
+        "Run `penstock audit verify`: it names the first damaged position. Stop writing, keep the "
+        "checkpoints, and compare with a backup."
+    )
+
+
+class NotSealed(PenstockError):
+    """An event that is stored but not sealed yet; it has no proof."""
+
+    code = "not_sealed"
+    remedy = "Ask again in a second: `penstock worker` seals what was stored."
+
+
+class RetentionRefused(PenstockError):
+    """Events that must not leave the log."""
+
+    code = "retention_refused"
+    remedy = "Nothing was moved. Set up an archive, or unset PENSTOCK_RETENTION_DAYS."
+
+
+class ConditionInvalid(PenstockError):
+    """An append condition, or the query of a decision, that cannot be checked."""
+
+    code = "condition_invalid"
+    remedy = "Name exact types, tags or both in every item, and positions in decimal digits."
+
+    def __init__(self, detail: str, *, pointer: str, remedy: str | None = None) -> None:
+        super().__init__(detail, remedy=remedy, faults=(Fault(pointer, detail),))
+        self.pointer = pointer
+
+
+class AppendConflict(PenstockError):
+    """Events that the append's condition forbids are in the log. Nothing was stored."""
+
+    code = "append_conflict"
+    remedy = "Read again, decide again, append again with the new `after`."
+    _EXISTS = "It is done already: nothing to append, unless under another name."
+
+    def __init__(self, positions: tuple[int, ...], *, after: int, exists: bool = False) -> None:
+        where = "anywhere" if exists else f"after position {after}"
+        super().__init__(
+            f"expected no matching event {where}, found {', '.join(map(str, positions))}",
+            remedy=self._EXISTS if exists else None,
+        )
+        self.positions = positions  # the first ones, in order
+        self.exists = exists  # `failIfExists` forbids them: deciding again does not help

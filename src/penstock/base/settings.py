@@ -95,6 +95,9 @@ class Settings(BaseModel):
         "", description="Maven coordinates of connectors, as spark.jars.packages"
     )
     spark_jars: str = Field("", description="paths of connector jars, as spark.jars")
+    retention_days: int | None = Field(
+        None, ge=1, description="events older than this leave the log once an archive has them"
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="least severe line that is logged"
     )

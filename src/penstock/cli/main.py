@@ -17,16 +17,19 @@ from penstock.base.errors import EventRefused, NotInProfile, PenstockError
 from penstock.base.logs import configure_logs
 from penstock.cli import report
 from penstock.cli.commands import (
+    audit,
     dead_letters,
     demo,
     doctor,
+    erase,
     events,
     import_file,
     ingress,
     ledger,
     publish,
     queue,
-    schemas,
+    registry,
+    replay,
     serve,
     settings,
     tail,
@@ -57,11 +60,15 @@ app.command("demo", hidden=True)(demo.demo)
 app.command("publish")(publish.publish)
 app.command("tail")(tail.tail)
 app.add_typer(events.app, name="events")
+app.command("replay")(replay.replay)
 app.add_typer(dead_letters.app, name="dead-letters")
 app.command("import")(import_file.import_file)
 app.add_typer(queue.app, name="queue")
 app.command("ledger")(ledger.ledger)
-app.add_typer(schemas.app, name="schemas")
+app.add_typer(audit.app, name="audit")
+app.command("erase")(erase.erase)
+app.add_typer(registry.app, name="registry")
+app.add_typer(registry.app, name="schemas", hidden=True)  # what it was called first
 app.add_typer(token.app, name="token")
 app.command("doctor")(doctor.doctor)
 app.command("settings")(settings.settings)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
+import orjson
+
 from penstock.envelope.codec import canonical, encode
 from penstock.envelope.envelope import JsonValue
 from penstock.envelope.numbers import read_stored_decimal, read_stored_integer
@@ -29,9 +31,14 @@ def json_form(value: JsonValue) -> bytes:
     return written
 
 
-def mapping_form(value: Mapping[str, JsonValue] | Mapping[str, str]) -> bytes:
-    """The one spelling of tags or metadata."""
+def metadata_form(value: Mapping[str, JsonValue]) -> bytes:
+    """The one spelling of metadata."""
     return json_form(dict(value)) if value else _EMPTY
+
+
+def tags_form(tags: Mapping[str, str]) -> bytes:
+    """The one spelling of tags: strings have only one."""
+    return orjson.dumps(dict(tags), option=orjson.OPT_SORT_KEYS) if tags else _EMPTY
 
 
 def _respelt(value: JsonValue) -> JsonValue:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import tempfile
 import threading
 import time
@@ -13,11 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.base.errors import StoreUnavailable
+from penstock.base.on_disk import scratch_folder
 from penstock.base.on_postgres import open_pool
 from penstock.base.settings import Settings
 from penstock.catalog.vocabularies import ALL
 from penstock.health.on_postgres import ReportBook
 from penstock.house.database import prepare_database
+from penstock.house.privacy import protect_for
 from penstock.ingress.progress import Plan, Progress
 from penstock.registry.book import RegistryBook
 from penstock.registry.on_postgres import PostgresRegistryStore
@@ -51,6 +54,7 @@ def run_ingress(settings: Settings, stop: threading.Event) -> None:
     session = open_session(settings, name="penstock-ingress")
     try:
         with spark_ingress(session, settings, database.dsn, stop) as ingress:
+            ingress.warm_up(settings.ingress_concurrency)
             ingress.run(stop)
     finally:
         session.stop()
@@ -70,6 +74,7 @@ def spark_ingress(
     book = RegistryBook(PostgresRegistryStore(owner), mode=settings.registry_mode)
     book.declare(ALL)
     lease = IngressLease(dsn)
+    open_protect = protect_for(settings, dsn)
 
     def plan() -> Plan:
         return Plan(
@@ -77,6 +82,7 @@ def spark_ingress(
             load_registry=partial(load_registry, dsn, settings.registry_mode),
             revision=book.refresh().revision,
             epoch=lease.hold(stop),
+            open_protect=open_protect,
         )
 
     try:
@@ -99,9 +105,12 @@ def spark_ingress(
 def _checkpoint() -> Iterator[Path]:
     """A folder for the disposable checkpoint: in memory where the machine has such a place."""
     memory = Path("/dev/shm")  # noqa: S108  a folder of our own is made inside it
-    root = memory if memory.is_dir() and os.access(memory, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="penstock-ingress-", dir=root) as folder:
-        yield Path(folder)
+    can = memory.is_dir() and os.access(memory, os.W_OK)
+    folder = scratch_folder(memory if can else Path(tempfile.gettempdir()), "penstock-ingress")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _reporting(reports: ReportBook, spark_version: str) -> Callable[[Progress], None]:

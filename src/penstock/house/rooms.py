@@ -21,16 +21,27 @@ from penstock.explorer.on_postgres import ExplorerReader
 from penstock.health.on_disk import is_writable
 from penstock.health.on_postgres import HealthReader
 from penstock.house.database import prepare_database
+from penstock.house.privacy import open_vault
 from penstock.house.spool import open_spool
 from penstock.ingress.door import Door
 from penstock.ingress.inline import InlineHost
+from penstock.ingress.protect import Protect
 from penstock.registry.book import RegistryBook
 from penstock.registry.on_postgres import PostgresRegistryStore
+from penstock.registry.review import Reviewer
+from penstock.store.audit.on_disk import open_key
+from penstock.store.audit.on_postgres import AuditReader
+from penstock.store.compatibility.on_postgres import PostgresPayloads
 from penstock.store.deadletters.on_postgres import DeadLetters
 from penstock.store.deadletters.redrive import Redriver
 from penstock.store.intake.on_postgres import LogIndex, PostgresIntake
 from penstock.store.ledger.on_postgres import LedgerReader
 from penstock.store.on_postgres import EventReader
+from penstock.store.privacy.hide import Hiding
+from penstock.store.privacy.on_postgres import PostgresErasable
+from penstock.store.privacy.vault import Vault
+from penstock.store.timetravel.on_postgres import PostgresHistory, open_time_travel
+from penstock.store.timetravel.travel import TimeTravel
 from penstock.stream.on_postgres import Wake
 from penstock.transport.on_disk import Spool, pending
 from penstock.transport.port import Transport
@@ -59,7 +70,7 @@ class House:
     @cached_property
     def transport(self) -> Transport:
         if self.settings.events_mode == "inline":
-            return InlineHost(self.open_intake(), self.book.current)
+            return InlineHost(self.open_intake(), self.book.current, self.protect)
         return open_spool(self.settings)
 
     @cached_property
@@ -70,7 +81,24 @@ class House:
             known=self.index.known,
             keep=self.dead_letters.keep,
             clock=self.clock,
+            protect=self.protect,
         )
+
+    @cached_property
+    def vault(self) -> Vault:
+        return open_vault(self.settings, self.ingest.connection)
+
+    @cached_property
+    def protect(self) -> Protect:
+        return Hiding(self.vault)
+
+    @cached_property
+    def erasable(self) -> PostgresErasable:
+        return PostgresErasable(self.owner)
+
+    @cached_property
+    def audit(self) -> AuditReader:
+        return AuditReader(self.ingest, open_key(self.settings.data_dir).verifier)
 
     @cached_property
     def index(self) -> LogIndex:
@@ -81,8 +109,26 @@ class House:
         return EventReader(self.readers, self.ingest, cursor_key=self.cursor_key)
 
     @cached_property
+    def reviewer(self) -> Reviewer:
+        return Reviewer(self.book.current, PostgresPayloads(self.readers), clock=self.clock)
+
+    @cached_property
+    def history(self) -> PostgresHistory:
+        return PostgresHistory(self.readers)
+
+    @cached_property
     def explorer(self) -> ExplorerReader:
         return ExplorerReader(self.readers)
+
+    @cached_property
+    def time_travel(self) -> TimeTravel:
+        return open_time_travel(
+            self.readers,
+            self.ingest,
+            cursor_key=self.cursor_key,
+            registry=self.book.current,
+            clock=self.clock,
+        )
 
     @cached_property
     def dead_letters(self) -> DeadLetters:
@@ -96,6 +142,7 @@ class House:
             registry=self.book.refresh,
             known=self.index.known,
             clock=self.clock,
+            protect=self.protect,
         )
 
     @cached_property

@@ -13,7 +13,9 @@ from penstock.base.errors import PenstockError
 from penstock.base.on_postgres import open_pool
 from penstock.base.settings import Settings
 from penstock.health.on_postgres import ReportBook
+from penstock.house.audit import sealing
 from penstock.house.database import prepare_database
+from penstock.house.snapshots import keeping_snapshots
 from penstock.store.ledger.on_postgres import LedgerReader
 from penstock.transport.on_disk import pending, recover
 
@@ -30,9 +32,13 @@ def run_worker(settings: Settings, stop: threading.Event) -> None:
     reports = ReportBook(pool)
     tokens = TokenStore(pool)
     try:
-        while not stop.is_set():
-            _chores(settings, ledger, reports, tokens)
-            stop.wait(_CHORES_EVERY_S)
+        with (
+            keeping_snapshots(settings, database.dsn, stop),
+            sealing(settings, database.dsn, stop),
+        ):
+            while not stop.is_set():
+                _chores(settings, ledger, reports, tokens)
+                stop.wait(_CHORES_EVERY_S)
     finally:
         pool.close()
         database.leave()

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Literal
 
 from penstock.envelope import check
-from penstock.envelope.envelope import JsonObject
+from penstock.envelope.envelope import Envelope, JsonObject
 from penstock.ingress.recent import Key, RecentIds
 from penstock.ingress.verdict import Accepted, Rejected, Verdict, Via, conflict
 from penstock.transport.port import UNBOUND, Message
@@ -26,8 +26,13 @@ class DoorOutcome:
     id: str | None
     status: Literal["accepted", "duplicate", "rejected"]
     accepted_at: datetime
-    event: JsonObject | None = None
+    envelope: Envelope | None = None
     rejected: Rejected | None = None
+
+    @property
+    def event(self) -> JsonObject | None:
+        """The event as it will be stored, on the wire; written only for those who ask."""
+        return None if self.envelope is None else check.write(self.envelope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +108,8 @@ class Call:
         self._outcomes.append(DoorOutcome(rejected.event_id, "rejected", self.now, None, rejected))
 
     def _answer(self, accepted: Accepted, status: Literal["accepted", "duplicate"]) -> None:
-        event = check.write(accepted.envelope)
-        self._outcomes.append(DoorOutcome(accepted.envelope.id, status, self.now, event))
+        envelope = accepted.envelope
+        self._outcomes.append(DoorOutcome(envelope.id, status, self.now, envelope))
 
 
 def _key(accepted: Accepted) -> Key:

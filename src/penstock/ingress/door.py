@@ -25,6 +25,7 @@ from penstock.base.ids import derived_id, uuid7
 from penstock.envelope.envelope import JsonValue
 from penstock.ingress.call import Call, DoorOutcome
 from penstock.ingress.pipeline import judge, judge_tree, queued_form
+from penstock.ingress.protect import NOTHING_PERSONAL, Protect
 from penstock.ingress.recent import RecentIds
 from penstock.ingress.verdict import Accepted, Arrival, Rejected, Via
 from penstock.registry.registry import Registry
@@ -55,12 +56,14 @@ class Door:
         known: Known,
         keep: Keep,
         clock: Clock,
+        protect: Protect = NOTHING_PERSONAL,
     ) -> None:
         self._transport = transport
         self._registry = registry
         self._known = known
         self._keep = keep
         self._clock = clock
+        self._protect = protect
         started_ms = int(clock.now().timestamp() * 1000)
         self._recent = RecentIds(most=_RECENT_MOST, started_ms=started_ms)
 
@@ -115,9 +118,10 @@ class Door:
         now = _whole_ms(self._clock.now())
         registry = self._registry()
         call = Call(now, via, self._recent, derived=key is not None)
+        nonce = uuid7()
         for index, item in enumerate(items):
-            fallback = uuid7() if key is None else derived_id(0, tenant_id or "", key, str(index))
-            arrival = Arrival(now, fallback, via, tenant_id, operator=operator)
+            fallback = "" if key is None else derived_id(0, tenant_id or "", key, str(index))
+            arrival = Arrival(now, fallback, via, tenant_id, (nonce, str(index)), operator)
             verdict = (
                 judge(item.raw, arrival, registry)
                 if item.tree is None
@@ -128,6 +132,8 @@ class Door:
                 written = queued_form(verdict, item.raw, arrival)
             if isinstance(written, Rejected):
                 verdict, written = written, b""
+            elif isinstance(verdict, Accepted):
+                verdict = self._protect.keyed(verdict, registry)
             call.add(item.raw, verdict, written)
         call.settle({})
         return call

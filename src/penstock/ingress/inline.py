@@ -1,6 +1,6 @@
 """Run the pipeline in this process: a message is acknowledged when its row is committed.
 
-    send ──▶ waiting ──▶ [judge ─▶ settle] one lot for all that waited ──▶ futures resolve
+    send ──▶ waiting ──▶ [judge ─▶ hide ─▶ settle] one lot for all that waited ──▶ futures resolve
 
 The same `judge` as on Spark, the same `Intake`; only the queue in between is missing. Messages that
 arrive while a commit runs share the next one.
@@ -20,6 +20,7 @@ from penstock.base.errors import PenstockError, QueueUnavailable
 from penstock.base.ids import uuid7
 from penstock.ingress.lot import Intake, Judged, Lot
 from penstock.ingress.pipeline import judge
+from penstock.ingress.protect import NOTHING_PERSONAL, Protect
 from penstock.ingress.verdict import Arrival, Via
 from penstock.registry.registry import Registry
 from penstock.transport.port import UNBOUND, Message
@@ -32,9 +33,15 @@ _Waiting = tuple[Sequence[Message], "Future[None]"]
 class InlineHost:
     """A transport whose queue is a function call."""
 
-    def __init__(self, intake: Intake, registry: Callable[[], Registry]) -> None:
+    def __init__(
+        self,
+        intake: Intake,
+        registry: Callable[[], Registry],
+        protect: Protect = NOTHING_PERSONAL,
+    ) -> None:
         self._intake = intake
         self._registry = registry
+        self._protect = protect
         self._writer = f"inline-{uuid7()}"
         self._waiting: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="inline-ingress", daemon=True)
@@ -81,7 +88,8 @@ class InlineHost:
             for message in messages
         ]
         try:
-            self._intake.settle(Lot(writer=self._writer, judged=judged))
+            hidden = self._protect.hide(judged, registry)
+            self._intake.settle(Lot(writer=self._writer, judged=hidden))
         except PenstockError as error:
             _log.warning("settle_failed", code=error.code, detail=error.detail)
             failure = QueueUnavailable(f"the event could not be committed: {error.detail}")

@@ -1,7 +1,7 @@
 """Run the pipeline on Spark Structured Streaming: segments in, settled lots out.
 
     spool/seg-*.jsonl ── binaryFile stream ──▶ micro-batch ── mapInArrow ──▶ per partition:
-        judge each line ─▶ settle whole segments in one transaction ─▶ what was done
+        read ─▶ judge each line ─▶ settle whole segments in one transaction ─▶ what was done
     driver: delete settled segments, report progress, go on
 
 The checkpoint is disposable: progress lives in the ledger, in the transaction of the rows. Every
@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import structlog
@@ -42,6 +43,7 @@ class _Worker:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.intake = plan.open_intake()
+        self.protect = plan.open_protect()
         self.registry = plan.load_registry()
 
     @classmethod
@@ -64,17 +66,27 @@ def settle_partition(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[
     worker = _Worker.of(plan)
     # Verdicts hold no cycles, and thousands of them make the collector look for some all the time.
     gc.disable()
-    for marks in lots(_contents(batches), lambda: worker.registry):
+    for marks in lots(_contents(batches), lambda: worker.registry, worker.protect):
         receipt = worker.intake.settle(Lot(segments=marks, epoch=plan.epoch))
         yield _result(marks, receipt)
 
 
+def warm_partition(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Make this executor's worker, and nothing else."""
+    _Worker.of(plan).intake.settle(Lot())
+    yield from batches
+
+
 def _contents(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, bytes]]:
+    """Name and bytes of each segment; one that is gone was settled by an earlier try."""
     for batch in batches:
-        paths, contents = batch.column("path"), batch.column("content")
-        for index in range(batch.num_rows):
-            name = paths[index].as_py().rsplit("/", 1)[-1]
-            yield name, contents[index].as_py()
+        for address in batch.column("path").to_pylist():
+            path = Path(unquote(urlsplit(address).path))
+            try:
+                content = path.read_bytes()
+            except FileNotFoundError:
+                continue
+            yield path.name, content
 
 
 def _result(marks: list[SegmentMark], receipt: Receipt) -> pa.RecordBatch:
@@ -114,6 +126,12 @@ class SparkIngress:
         self._files_seen = 0
         self.progress = Progress()
 
+    def warm_up(self, partitions: int) -> None:
+        """Start the executors' Python, its connections and its registry before the first event."""
+        plan = self._plan()
+        frame = self._session.range(0, partitions, 1, partitions)
+        frame.mapInArrow(lambda batches: warm_partition(plan, batches), "id long").collect()
+
     def run(self, stop: threading.Event) -> None:
         """Run queries one after another until `stop`; raise what a fresh checkpoint cannot heal."""
         while not stop.is_set():
@@ -139,7 +157,7 @@ class SparkIngress:
             .option("maxFileAge", _CENTURIES)
             .option("maxFilesPerTrigger", _FILES_PER_BATCH)
             .load(str(self._spool_dir))
-            .select("path", "content")
+            .select("path")  # executors read the bytes themselves: they never pass the JVM
         )
         return (
             stream.writeStream.queryName(f"ingress-{uuid7()}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from penstock.envelope.envelope import JsonObject
 from penstock.ingress.lot import Intake
+from penstock.ingress.protect import NothingPersonal, Protect
 from penstock.registry.registry import Registry
 
 
@@ -18,6 +19,7 @@ class Plan:
     load_registry: Callable[[], Registry]
     revision: int
     epoch: int
+    open_protect: Callable[[], Protect] = NothingPersonal
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from functools import lru_cache
 from penstock.base.errors import Fault
 from penstock.ingress.lot import Judged, SegmentMark
 from penstock.ingress.pipeline import judge
+from penstock.ingress.protect import NOTHING_PERSONAL, Protect
 from penstock.ingress.verdict import Arrival, Reason, Rejected, Via
 from penstock.registry.registry import Registry
 from penstock.transport.port import UNBOUND, Message
@@ -23,13 +24,16 @@ LOT_MESSAGES_MAX = 2_000
 _VIAS = {via.value: via for via in Via}
 
 
-def judge_segment(name: SegmentName, content: bytes, registry: Registry) -> SegmentMark:
-    """Every line of one segment with its verdict."""
+def judge_segment(
+    name: SegmentName, content: bytes, registry: Registry, protect: Protect = NOTHING_PERSONAL
+) -> SegmentMark:
+    """Every line of one segment with its verdict, as it may be stored."""
     segment = name.text
     judged = [
         _judge_line(segment, number, line, registry) for number, line in enumerate(parse(content))
     ]
-    return SegmentMark(segment, name.writer, name.start + name.lines, judged)
+    hidden = protect.hide(judged, registry)
+    return SegmentMark(segment, name.writer, name.start + name.lines, hidden)
 
 
 def _judge_line(segment: str, number: int, line: Message | Corrupt, registry: Registry) -> Judged:
@@ -59,7 +63,9 @@ def _instant(ms: int) -> datetime:
 
 
 def lots(
-    segments: Iterable[tuple[str, bytes]], registry: Callable[[], Registry]
+    segments: Iterable[tuple[str, bytes]],
+    registry: Callable[[], Registry],
+    protect: Protect = NOTHING_PERSONAL,
 ) -> Iterator[list[SegmentMark]]:
     """Group segments so that a lot holds about LOT_MESSAGES_MAX messages, whole segments only."""
     group: list[SegmentMark] = []
@@ -68,7 +74,7 @@ def lots(
         name = SegmentName.parse(text)
         if name is None:
             continue
-        mark = judge_segment(name, content, registry())
+        mark = judge_segment(name, content, registry(), protect)
         if group and count + len(mark.judged) > LOT_MESSAGES_MAX:
             yield group
             group, count = [], 0

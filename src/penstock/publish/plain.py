@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from penstock.base.errors import EventRefused, Fault
 from penstock.envelope.envelope import JsonObject, JsonValue
+from penstock.registry.typed import model_wire
 
 # Guards against values that contain themselves; the exact limits are the decoder's.
 _DEPTH_MAX = 64
@@ -48,7 +49,7 @@ class _Reader:
         if depth > _DEPTH_MAX:
             raise _refused("", f"at most {_DEPTH_MAX} levels", "more", "too_deep")
         if isinstance(value, BaseModel):
-            value = _said(value)
+            value = model_wire(value)
         if isinstance(value, Mapping):
             return {
                 _key(key, pointer): self.read(inner, f"{pointer}/{_escaped(key)}", depth + 1)
@@ -60,24 +61,6 @@ class _Reader:
                 for index, inner in enumerate(value)
             ]
         return _leaf(value, pointer)
-
-
-def _said(model: BaseModel) -> object:
-    """A model by its wire names, with its defaults, but without a null that nobody said."""
-    whole = model.model_dump(mode="json", by_alias=True)
-    return _without_unsaid(whole, model.model_dump(mode="json", by_alias=True, exclude_unset=True))
-
-
-def _without_unsaid(whole: object, said: object) -> object:
-    if isinstance(whole, dict) and isinstance(said, dict):
-        return {
-            key: _without_unsaid(value, said[key]) if key in said else value
-            for key, value in whole.items()
-            if key in said or value is not None
-        }
-    if isinstance(whole, list) and isinstance(said, list):
-        return [_without_unsaid(*pair) for pair in zip(whole, said, strict=True)]
-    return whole
 
 
 def _leaf(value: object, pointer: str) -> JsonValue:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias, TypedDict
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from penstock.base.clock import format_instant
 from penstock.base.errors import EventRefused, Fault
@@ -23,6 +23,7 @@ from penstock.envelope.envelope import Envelope, JsonObject
 from penstock.publish.cause import Cause
 from penstock.publish.plain import plain_object
 from penstock.registry.declare import EventType, Payload
+from penstock.registry.typed import fit
 
 Publishable: TypeAlias = str | EventType | Envelope | Mapping[str, object]
 
@@ -139,12 +140,4 @@ def _model(event_type: EventType, payload: object) -> Payload:
     if isinstance(payload, BaseModel):
         detail = f"expected {model.__name__}, found {type(payload).__name__}"
         raise EventRefused(detail, reason="payload_invalid", faults=(Fault("/payload", detail),))
-    try:
-        return model.model_validate(payload)
-    except ValidationError as error:
-        faults = tuple(
-            Fault("/payload" + "".join(f"/{step}" for step in found["loc"]), found["msg"])
-            for found in error.errors(include_url=False, include_input=False)
-        )
-        detail = f"expected a payload of {event_type.name}, found {len(faults)} faults in it"
-        raise EventRefused(detail, reason="payload_invalid", faults=faults) from None
+    return fit(model, payload, event_type.name)

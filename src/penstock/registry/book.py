@@ -16,10 +16,11 @@ from typing import Protocol
 
 from penstock.base.clock import Clock, SystemClock
 from penstock.base.errors import SchemaConflict, StoreUnavailable
-from penstock.registry.declare import Vocabulary
+from penstock.registry.declare import EventType, Vocabulary
 from penstock.registry.proposal import Proposal, declared, settle
 from penstock.registry.registry import Mode, Registry
 from penstock.registry.schema import SchemaVersion
+from penstock.registry.upcast import Upcasts
 
 _QUIET = timedelta(seconds=1)
 
@@ -36,7 +37,14 @@ class RegistryStore(Protocol):
         ...
 
     def register(self, proposal: Proposal, *, by: str) -> tuple[SchemaVersion, bool]:
-        """The version as kept, and whether anything changed; SchemaInvalid, SchemaConflict."""
+        """The version as kept, and whether anything changed.
+
+        SchemaInvalid, SchemaConflict; SchemaBreaking when it breaks the version before it.
+        """
+        ...
+
+    def as_of(self, at: datetime) -> list[SchemaVersion]:
+        """Every version as it was at an instant; StoreUnavailable when it is away."""
         ...
 
 
@@ -48,6 +56,8 @@ class RegistryBook:
         self._mode = mode
         self._clock = clock or SystemClock()
         self._cached: Registry | None = None
+        self._declared: dict[str, EventType] = {}
+        self._upcasts = Upcasts()
         self._quiet_until: datetime | None = None
         self._asking = threading.Lock()
 
@@ -81,14 +91,17 @@ class RegistryBook:
     def declare(
         self, vocabularies: Iterable[Vocabulary], by: str = "system"
     ) -> tuple[SchemaConflict, ...]:
-        """Register what code declares and the store lacks.
+        """Register what code declares and the store lacks; from here on its upcasters are known.
 
         A type that is published with another schema under the same version stays as published;
         the conflicts come back, for the log. Statuses that an operator set stay too.
         """
+        pages = tuple(vocabularies)
+        self._declared = {event.name: event for page in pages for event in page.events}
+        self._upcasts = Upcasts(pages)
         known = self._load()
         conflicts = []
-        for vocabulary in vocabularies:
+        for vocabulary in pages:
             for event in vocabulary.events:
                 proposal = declared(event, vocabulary.name)
                 held = known.find(event.name, event.version)
@@ -100,9 +113,17 @@ class RegistryBook:
         self._load()
         return tuple(conflicts)
 
+    def declaration(self, event_type: str) -> EventType | None:
+        """What code declares under that name."""
+        return self._declared.get(event_type)
+
+    def as_of(self, at: datetime) -> Registry:
+        """The registry as it was at an instant; StoreUnavailable while the store is away."""
+        return Registry(self._store.as_of(at), mode=self._mode, upcasts=self._upcasts)
+
     def _load(self) -> Registry:
         revision, versions = self._store.load()
-        loaded = Registry(versions, mode=self._mode, revision=revision)
+        loaded = Registry(versions, mode=self._mode, revision=revision, upcasts=self._upcasts)
         cached = self._cached
         # Two threads may load at once; the newer of the two stays.
         if cached is None or cached.revision <= revision:

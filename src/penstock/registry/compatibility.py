@@ -19,13 +19,14 @@ from typing import Literal, TypeAlias
 from penstock.envelope.envelope import JsonObject
 from penstock.registry.difference import Change, Difference, changed, narrowed, widened
 from penstock.registry.faults import pointer as pointer_of
-from penstock.registry.limits import compare_limits
+from penstock.registry.limits import FROM_WHOLE, TO_WHOLE, compare_limits
 from penstock.registry.shape import KINDS, Place, Shape, Shapes, TooComplex
 
 Verdict: TypeAlias = Literal["full", "backward", "forward", "none"]
 
 _DEPTH_MAX = 32  # no payload is deeper
 _STEPS_MAX = 20_000
+_PAIRS_MAX = 256
 
 
 def compare(old: JsonObject, new: JsonObject) -> tuple[Difference, ...]:
@@ -48,6 +49,11 @@ def verdict(differences: Iterable[Difference]) -> Verdict:
     return "backward" if backward else "forward" if forward else "none"
 
 
+def breaks(differences: Iterable[Difference]) -> tuple[Difference, ...]:
+    """The differences that publishers and stored events do not survive."""
+    return tuple(each for each in differences if each.narrows)
+
+
 class _Comparison:
     """One walk through two schemas at once."""
 
@@ -59,6 +65,7 @@ class _Comparison:
 
     def places(self, old: Place, new: Place, pointer: str, depth: int) -> Iterator[Difference]:
         """What differs at one place and below it."""
+        old, new = self.old.settled(old), self.new.settled(new)
         here = (tuple(map(id, old)), tuple(map(id, new)))
         if here in self._trail or depth > _DEPTH_MAX:
             return  # a schema that refers to itself: this pair is being compared already
@@ -68,10 +75,13 @@ class _Comparison:
         self._trail.add(here)
         try:
             before, after = self.old.at(old), self.new.at(new)
-            yield from _compare_kinds(before, after, pointer)
+            retyped = tuple(_compare_kinds(before, after, pointer))
+            yield from retyped
             for kind in KINDS:
                 if kind in before and kind in after:
-                    yield from self._choices(before[kind], after[kind], pointer, depth)
+                    for found in self._choices(before[kind], after[kind], pointer, depth):
+                        if not (retyped and found.detail in (TO_WHOLE, FROM_WHOLE)):
+                            yield found
         finally:
             self._trail.discard(here)
 
@@ -82,6 +92,8 @@ class _Comparison:
         if len(old) == len(new) == 1:
             yield from self._shapes(old[0], new[0], pointer, depth)
             return
+        if len(old) * len(new) > _PAIRS_MAX:
+            raise TooComplex
         pairs = {
             (a, b): tuple(self._shapes(one, other, pointer, depth))
             for a, one in enumerate(old)
@@ -98,6 +110,10 @@ class _Comparison:
         if len(gone) == len(fresh) == 1:
             yield from pairs[gone[0], fresh[0]]
             return
+        for a in range(len(old)):
+            yield from _harmless(pairs[a, b] for b in range(len(new)))
+        for b in range(len(new)):
+            yield from _harmless(pairs[a, b] for a in range(len(old)))
         kind = old[0].kind
         if gone:
             yield narrowed(pointer, f"no longer allows {len(gone)} of {len(old)} shapes of {kind}")
@@ -134,6 +150,7 @@ class _Comparison:
         self, old: Shape, new: Shape, name: str, place: str, depth: int
     ) -> Iterator[Difference]:
         if name in new.required():  # still wanted, only not described any more
+            yield from _compare_need(old, new, name, place)
             yield from self.places(old.member(name), new.member(name), place, depth + 1)
             return
         promised = name in old.required()
@@ -150,7 +167,11 @@ class _Comparison:
     def _added(
         self, old: Shape, new: Shape, name: str, place: str, depth: int
     ) -> Iterator[Difference]:
-        needed = name in new.required() and name not in old.required()
+        if name in old.required():  # wanted before, only not described
+            yield from _compare_need(old, new, name, place)
+            yield from self.places(old.member(name), new.member(name), place, depth + 1)
+            return
+        needed = name in new.required()
         word = "was added as a required field" if needed else "was added"
         if not old.others():
             yield Difference(place, Change.ADDED, word, narrows=needed)
@@ -174,16 +195,32 @@ class _Comparison:
             yield from self.places(before, after, f"{pointer}/*", depth + 1)
 
 
+def _harmless(found: Iterable[tuple[Difference, ...]]) -> tuple[Difference, ...]:
+    """Of the closest match, what is worth a word though it breaks nothing."""
+    closest = min(found, key=len)
+    return () if any(each.narrows or each.widens for each in closest) else closest
+
+
 def _compare_kinds(
     before: dict[str, list[Shape]], after: dict[str, list[Shape]], pointer: str
 ) -> Iterator[Difference]:
     if before.keys() == after.keys():
         return
-    lost, gained = before.keys() - after.keys(), after.keys() - before.keys()
+    lost, gained = _names(before) - _names(after), _names(after) - _names(before)
     retyped = bool(lost and gained)
     change = Change.RETYPED if retyped else Change.NARROWED if lost else Change.WIDENED
     detail = f"was {_words(before)}, is now {_words(after)}"
     yield Difference(pointer, change, detail, narrows=bool(lost), widens=bool(gained))
+
+
+def _names(found: dict[str, list[Shape]]) -> set[str]:
+    """The kinds, with whole numbers as one of their own that every number includes."""
+    whole = {"integer"} if "number" in found else set()
+    return whole | {kind for kind in found if kind != "number" or not _is_whole(found[kind])}
+
+
+def _is_whole(shapes: list[Shape]) -> bool:
+    return all(shape.is_whole for shape in shapes)
 
 
 def _compare_need(old: Shape, new: Shape, name: str, place: str) -> Iterator[Difference]:
@@ -198,7 +235,7 @@ def _words(found: dict[str, list[Shape]]) -> str:
     if len(found) == len(KINDS):
         return "any JSON"
     words = [
-        "integer" if kind == "number" and all(shape.is_whole for shape in shapes) else kind
+        "integer" if kind == "number" and _is_whole(shapes) else kind
         for kind, shapes in sorted(found.items(), key=lambda item: item[0] == "null")
     ]
     return " or ".join(words) or "nothing at all"

@@ -17,8 +17,9 @@ so correcting a sentence is never a new version.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal, Unpack, cast
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, Unpack, cast
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
@@ -29,6 +30,7 @@ from penstock.registry.typed import Beside, Readable, beside, fit, model_wire, s
 
 Status = Literal["draft", "active", "deprecated"]
 EventSource = Literal["system", "plugin"]
+Upcast: TypeAlias = Callable[[JsonObject], JsonObject]  # pure: the same payload, the same answer
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -76,6 +78,7 @@ class EventType(Generic[P]):
     event_source: EventSource | None = None  # what `metadata.eventSource` is when nobody says
     metadata_from: dict[str, str] = field(default_factory=dict)  # metadata key -> JSON Pointer
     consumers: tuple[str, ...] = ()  # who reads it, in a word or two each
+    upcasts: dict[int, Upcast] = field(default_factory=dict)  # version N -> what makes N + 1 of it
     derived_requires: tuple[str, ...] | None = None  # wire fields `derived` needs; None: no derived
     example: dict[str, Any] | None = None
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
+from datetime import datetime
 
 from penstock.base.clock import Clock, SystemClock
 from penstock.registry.proposal import Proposal, check, settle
@@ -15,6 +17,7 @@ class InMemoryRegistryStore:
     def __init__(self, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
         self._versions: dict[tuple[str, int], SchemaVersion] = {}
+        self._history: list[SchemaVersion] = []
         self._revision = 0
         self._lock = threading.Lock()
 
@@ -33,6 +36,17 @@ class InMemoryRegistryStore:
             ]
             version, changed = settle(existing, proposal, by=by, at=self._clock.now())
             if changed:
+                version = replace(version, id=version.id or len(self._versions) + 1)
                 self._versions[version.event_type, version.version] = version
+                self._history.append(version)
                 self._revision += 1
             return version, changed
+
+    def as_of(self, at: datetime) -> list[SchemaVersion]:
+        with self._lock:
+            known = {
+                (each.event_type, each.version): each
+                for each in self._history
+                if each.updated_at <= at
+            }
+        return [known[key] for key in sorted(known)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from decimal import Decimal
+from itertools import islice
 
 from penstock.envelope.codec import canonical
 from penstock.registry.difference import Difference, changed, narrowed, widened
@@ -19,16 +21,17 @@ _MOST = {
     "object": (("maxProperties", "number of fields"),),
 }
 _VALUES_SHOWN = 8
+TO_WHOLE, FROM_WHOLE = "was number, is now integer", "was integer, is now number"
 _Bound = tuple[Number, bool]  # a limit, and whether it is itself shut out
 
 
 def compare_limits(old: Shape, new: Shape, pointer: str) -> Iterator[Difference]:
     """Everything that differs between the two but their members."""
-    before = old.listed()
-    if before is not None and old.kind in ("string", "number"):
-        yield from _compare_listed_with(new, before, pointer)
-        return
-    yield from _compare_listed(old, new, pointer)
+    before, after = old.listed(), new.listed()
+    if before is not None or after is not None:
+        yield from _compare_listed(old, new, pointer)
+        if old.kind in ("string", "number"):
+            return  # each listed value was tried on the other's rules
     for word, name in _LEAST.get(old.kind, ()):
         low, high = max(old.numbers(word), default=None), max(new.numbers(word), default=None)
         yield from _moved(low, high, pointer, f"least {name}", lambda a, b: b > a)
@@ -45,40 +48,23 @@ def compare_limits(old: Shape, new: Shape, pointer: str) -> Iterator[Difference]
     yield from _compare_opaque(old, new, pointer)
 
 
-def _compare_listed_with(
-    new: Shape, before: dict[str, object], pointer: str
-) -> Iterator[Difference]:
-    """The values were listed: each still fits or does not, whatever the new rules are called."""
-    after = new.listed()
-    gone = [text for text, value in before.items() if not new.accepts(value)]  # type: ignore[arg-type]
-    if gone:
-        yield narrowed(pointer, f"no longer allows {_texts(gone)}")
-    if after is None:
-        yield widened(pointer, f"is no longer limited to {_texts(list(before))}")
-    elif fresh := [text for text in after if text not in before]:
-        yield widened(pointer, f"also allows {_texts(fresh)} now")
-
-
 def _compare_listed(old: Shape, new: Shape, pointer: str) -> Iterator[Difference]:
     before, after = old.listed(), new.listed()
-    if before is None and after is None:
-        return
     if before is None:
-        yield narrowed(pointer, f"allows only {_texts(list(after or ()))} now")
-    elif after is None:
-        yield widened(pointer, f"is no longer limited to {_texts(list(before))}")
-    else:
-        if gone := [text for text in before if text not in after]:
-            yield narrowed(pointer, f"no longer allows {_texts(gone)}")
-        if fresh := [text for text in after if text not in before]:
-            yield widened(pointer, f"also allows {_texts(fresh)} now")
+        yield narrowed(pointer, f"allows only {_texts(after or ())} now")
+    elif gone := before.keys() - new.accepted(before).keys():
+        yield narrowed(pointer, f"no longer allows {_texts([t for t in before if t in gone])}")
+    if after is None:
+        yield widened(pointer, f"is no longer limited to {_texts(before or ())}")
+    elif fresh := after.keys() - old.accepted(after).keys():
+        yield widened(pointer, f"also allows {_texts([t for t in after if t in fresh])} now")
 
 
 def _compare_numbers(old: Shape, new: Shape, pointer: str) -> Iterator[Difference]:
     if new.is_whole and not old.is_whole:
-        yield narrowed(pointer, "was number, is now integer")
+        yield narrowed(pointer, TO_WHOLE)
     if old.is_whole and not new.is_whole:
-        yield widened(pointer, "was integer, is now number")
+        yield widened(pointer, FROM_WHOLE)
     least = _edge(old, "minimum", max), _edge(new, "minimum", max)
     yield from _moved(*least, pointer, "minimum", lambda a, b: b > a)
     most = _edge(old, "maximum", min), _edge(new, "maximum", min)
@@ -105,12 +91,17 @@ def _compare_steps(old: Shape, new: Shape, pointer: str) -> Iterator[Difference]
         yield widened(pointer, f"need no longer be a multiple of {before[0]}")
     elif not before:
         yield narrowed(pointer, f"must be a multiple of {after[0]} now")
-    elif len(before) == len(after) == 1 and before[0] % after[0] == 0:
+    elif _is_multiple(before, after):
         yield widened(pointer, f"must be a multiple of {after[0]}, was of {before[0]}")
-    elif len(before) == len(after) == 1 and after[0] % before[0] == 0:
+    elif _is_multiple(after, before):
         yield narrowed(pointer, f"must be a multiple of {after[0]} now, was of {before[0]}")
     else:
         yield changed(pointer, f"must be a multiple of {after[0]} now, was of {before[0]}")
+
+
+def _is_multiple(ones: list[Number], others: list[Number]) -> bool:
+    """Whether every multiple of the one step is a multiple of the other."""
+    return len(ones) == len(others) == 1 and Decimal(str(ones[0])) % Decimal(str(others[0])) == 0
 
 
 def _compare_words(old: Shape, new: Shape, pointer: str, word: str) -> Iterator[Difference]:
@@ -165,9 +156,9 @@ def _bound(limit: Number | _Bound | None) -> str:
     return str(limit)
 
 
-def _texts(values: list[str]) -> str:
+def _texts(values: Collection[str]) -> str:
     more = ", …" if len(values) > _VALUES_SHOWN else ""
-    return (", ".join(values[:_VALUES_SHOWN]) + more) or "nothing"
+    return (", ".join(islice(values, _VALUES_SHOWN)) + more) or "nothing"
 
 
 def _all(words: list[str]) -> str:

@@ -1,13 +1,13 @@
-"""Read and write what is generated from declarations: contract files and the handbook."""
+"""Read and write what is generated from event types: contract files and reference pages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from penstock.base.errors import SchemaConflict
 from penstock.registry.declare import Vocabulary
-from penstock.registry.handbook import handbook
+from penstock.registry.handbook import FOLDER, FOOT
 from penstock.registry.lock import broken, contracts, missing
 
 
@@ -34,7 +34,13 @@ def freeze(folder: Path, vocabularies: Iterable[Vocabulary]) -> tuple[str, ...]:
     return new
 
 
-def write_handbook(file: Path, vocabularies: Iterable[Vocabulary]) -> None:
-    """Write the reference of all types."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(handbook(vocabularies), "utf-8")
+def write_reference(folder: Path, pages: Mapping[str, str]) -> tuple[str, ...]:
+    """Write the pages and remove ours of types that are gone; the paths that were written."""
+    for old in (folder / FOLDER).glob("*.md"):
+        if f"{FOLDER}/{old.name}" not in pages and old.read_text("utf-8").rstrip().endswith(FOOT):
+            old.unlink()
+    for path, text in pages.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+    return tuple(pages)

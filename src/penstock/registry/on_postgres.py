@@ -2,13 +2,15 @@
 
 Registering locks the one row of registry_revision, so two who register at once come one after the
 other, and each sees what the first one did. `load` is one statement: the versions and the revision
-are of the same instant.
+are of the same instant. Every state a version was in stays in event_schema_history.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
 from typing import Any, cast
 
 import psycopg
@@ -51,8 +53,14 @@ class PostgresRegistryStore:
             existing = [_version(row) for row in rows]
             version, changed = settle(existing, proposal, by=by, at=locked[0][1])
             if changed:
-                connection.execute(query("registry", "keep"), _row(version))
+                kept = connection.execute(query("registry", "keep"), _row(version)).fetchall()
+                version = replace(version, id=kept[0][0])
             return version, changed
+
+    def as_of(self, at: datetime) -> list[SchemaVersion]:
+        with self._connection() as connection:
+            rows = connection.execute(query("registry", "as_of"), {"at": at}).fetchall()
+        return [_version(row) for row in rows]
 
     @contextmanager
     def _connection(self, wait_s: float | None = None) -> Iterator[psycopg.Connection[TupleRow]]:
@@ -65,7 +73,7 @@ class PostgresRegistryStore:
 
 def _version(row: TupleRow) -> SchemaVersion:
     event_type, version, status, schema, digest, metadata, *stamps = row
-    created_at, created_by, updated_at, updated_by = stamps
+    created_at, created_by, updated_at, updated_by, number = stamps
     return SchemaVersion(
         event_type=event_type,
         version=version,
@@ -77,6 +85,7 @@ def _version(row: TupleRow) -> SchemaVersion:
         created_by=created_by,
         updated_at=updated_at,
         updated_by=updated_by,
+        id=number,
     )
 
 

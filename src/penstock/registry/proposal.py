@@ -4,9 +4,10 @@
     the version is new, or was left out                          ──▶ a new version
     another schema under a draft                                 ──▶ the draft changes
     another schema under a published version                     ──▶ SchemaConflict
+    it breaks the published version before it, not overridden    ──▶ SchemaBreaking
 
-Pure: both stores ask `settle`, so they cannot disagree. Registering the same thing again changes
-nothing, which is why a restart never adds a version.
+The first version and drafts are free. Pure: both stores ask `settle`, so they cannot disagree.
+Registering the same thing again changes nothing, which is why a restart never adds a version.
 """
 
 from __future__ import annotations
@@ -15,16 +16,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from penstock.base.errors import Fault, SchemaConflict, SchemaInvalid
+from penstock.base.errors import Fault, SchemaBreaking, SchemaConflict, SchemaInvalid
 from penstock.envelope.codec import encode
 from penstock.envelope.envelope import JsonObject, JsonValue, Severity
 from penstock.envelope.names import type_fault
+from penstock.registry.compatibility import breaks, compare
 from penstock.registry.declare import EventType, Status
 from penstock.registry.links import KINDS
 from penstock.registry.schema import SchemaVersion, compile_faults, schema_hash
 
 VERSION_MAX = 2**31 - 1
 METADATA_BYTES_MAX = 16 * 1024
+
+_RECORD = "override"  # where the metadata of a version says who overrode what
+_BREAKS_KEPT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """Somebody's word that a breaking change is meant, kept with the version."""
+
+    reason: str
+    also: tuple[str, ...] = ()  # what breaks beside the schema: stored events, readers
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +49,17 @@ class Proposal:
     version: int | None = None  # None: the next one, unless the newest already says the same
     status: Status | None = None  # None: active when new, else as it is
     metadata: JsonObject | None = None  # None: nothing when new, else as it is
+    override: Override | None = None  # None: a breaking change is refused
 
 
 def declared(event: EventType, vocabulary: str) -> Proposal:
     """The proposal that a declaration in code makes."""
     return Proposal(
-        event.name, event.schema(), version=event.version, metadata=event.metadata(vocabulary)
+        event.name,
+        event.schema(),
+        version=event.version,
+        metadata=event.metadata(vocabulary),
+        override=Override("upcasters beside the type") if event.upcasts else None,
     )
 
 
@@ -69,8 +87,42 @@ def settle(
     digest = schema_hash(proposal.schema)
     held = _held(existing, proposal, digest)
     if held is None:
-        newest = max((each.version for each in existing), default=0)
-        return _new(proposal, proposal.version or newest + 1, digest, by=by, at=at), True
+        wanted = _new(proposal, number_of(existing, proposal), digest, by=by, at=at)
+    else:
+        wanted = _changed(held, proposal, digest)
+    if wanted == held:
+        return held, False
+    if _publishes(held, wanted.status):
+        wanted = _published(existing, wanted, proposal.override, by=by)
+    return replace(wanted, updated_by=by, updated_at=at), True
+
+
+def publishes(existing: Sequence[SchemaVersion], proposal: Proposal) -> bool:
+    """Whether the proposal makes a version public that was not."""
+    held = _held(existing, proposal, schema_hash(proposal.schema))
+    return _publishes(held, proposal.status or (held.status if held is not None else "active"))
+
+
+def number_of(existing: Sequence[SchemaVersion], proposal: Proposal) -> int:
+    """The version that the proposal is about: the one it names, the newest, or the next."""
+    held = _held(existing, proposal, schema_hash(proposal.schema))
+    if held is not None:
+        return held.version
+    return proposal.version or max((each.version for each in existing), default=0) + 1
+
+
+def version_before(existing: Sequence[SchemaVersion], number: int) -> SchemaVersion | None:
+    """The published version that one of this number comes after; None for the first."""
+    older = [each for each in existing if each.version < number and each.status != "draft"]
+    return max(older, key=lambda each: each.version, default=None)
+
+
+def _publishes(held: SchemaVersion | None, status: Status) -> bool:
+    return status != "draft" and (held is None or held.status == "draft")
+
+
+def _changed(held: SchemaVersion, proposal: Proposal, digest: str) -> SchemaVersion:
+    """A kept version as the proposal wants it."""
     wanted = replace(held, status=_status(held, proposal))
     if held.schema_hash != digest:
         if held.status != "draft":
@@ -80,10 +132,37 @@ def settle(
             )
         wanted = replace(wanted, schema=proposal.schema, schema_hash=digest)
     if proposal.metadata is not None:
-        wanted = replace(wanted, metadata=proposal.metadata)
-    if wanted == held:
-        return held, False
-    return replace(wanted, updated_by=by, updated_at=at), True
+        record = {_RECORD: held.metadata[_RECORD]} if _RECORD in held.metadata else {}
+        wanted = replace(wanted, metadata={**proposal.metadata, **record})
+    return wanted
+
+
+def _published(
+    existing: Sequence[SchemaVersion],
+    version: SchemaVersion,
+    override: Override | None,
+    *,
+    by: str,
+) -> SchemaVersion:
+    """The version as it may be published; SchemaBreaking when it may not."""
+    before = version_before(existing, version.version)
+    if before is None:
+        return version
+    broken = breaks(compare(before.schema, version.schema))
+    if broken and override is None:
+        raise SchemaBreaking(
+            f"expected a schema compatible with {before.event_type} version {before.version},"
+            f" found that {'; '.join(each.sentence for each in broken[:5])}",
+            faults=tuple(Fault(each.pointer, each.detail) for each in broken),
+        )
+    if override is None or not (broken or override.also):
+        return version
+    record: JsonObject = {
+        "reason": override.reason,
+        "by": by,
+        "breaks": [*(each.sentence for each in broken[:_BREAKS_KEPT]), *override.also],
+    }
+    return replace(version, metadata={**version.metadata, _RECORD: record})
 
 
 def _held(
@@ -142,7 +221,12 @@ def _metadata_faults(metadata: JsonObject) -> list[Fault]:
         ("tags", _is_pointers, "an object of tag key to JSON Pointer"),
         ("derivedRequires", _is_names, "an array of field names"),
         ("sources", _is_names, "an array of source names"),
+        ("consumers", _is_names, "an array of consumer names"),
+        ("metadataFrom", _is_pointers, "an object of metadata key to JSON Pointer"),
+        ("eventSource", lambda value: value in ("system", "plugin"), "system or plugin"),
+        ("purpose", lambda value: isinstance(value, str), "a sentence"),
         ("needsUuid7", lambda value: isinstance(value, bool), "true or false"),
+        (_RECORD, lambda _value: False, "nothing: Penstock writes it"),
     )
     return [
         Fault(f"/metadata/{key}", f"expected {wanted}, found something else")

@@ -4,7 +4,8 @@
     find("asset.produced", 1)      that version, whatever its status
     nearest("asset.prodcued")      "asset.produced"
 
-A registry never changes; a newer revision is another registry. It travels to executors by pickle.
+A registry never changes; a newer revision is another registry. It travels to executors by pickle,
+and leaves the upcasters at home: they are for readers, and executors judge.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import difflib
 from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
+from penstock.envelope.envelope import JsonValue
 from penstock.registry.schema import SchemaVersion
+from penstock.registry.upcast import Upcasted, UpcastFailed, Upcasts
 
 Mode: TypeAlias = Literal["strict", "open"]
 
@@ -23,14 +26,22 @@ _NAME_MAX = 200  # comparing names costs more the longer they are
 class Registry:
     """Every schema version at one revision. Immutable and picklable."""
 
-    __slots__ = ("_by_version", "_newest", "_types", "mode", "revision", "versions")
+    __slots__ = ("_by_version", "_newest", "_types", "mode", "revision", "upcasts", "versions")
 
-    def __init__(self, versions: Iterable[SchemaVersion], *, mode: Mode, revision: int = 0) -> None:
+    def __init__(
+        self,
+        versions: Iterable[SchemaVersion],
+        *,
+        mode: Mode,
+        revision: int = 0,
+        upcasts: Upcasts | None = None,
+    ) -> None:
         self.versions: tuple[SchemaVersion, ...] = tuple(
             sorted(versions, key=lambda each: (each.event_type, each.version))
         )
         self.mode: Mode = mode
         self.revision = revision
+        self.upcasts = upcasts or Upcasts()
         self._by_version = {(each.event_type, each.version): each for each in self.versions}
         # Sorted by version, so the last active one wins.
         self._newest = {each.event_type: each for each in self.versions if each.status == "active"}
@@ -41,6 +52,17 @@ class Registry:
         if version is None:
             return self._newest.get(event_type)
         return self._by_version.get((event_type, version))
+
+    def versions_of(self, event_type: str) -> list[SchemaVersion]:
+        """Every version of one type, oldest first."""
+        return [each for each in self.versions if each.event_type == event_type]
+
+    def upcast(
+        self, event_type: str, version: int | None, payload: JsonValue
+    ) -> Upcasted | UpcastFailed | None:
+        """A stored payload at the newest active version; None when it is shown as it is."""
+        newest = self._newest.get(event_type)
+        return None if newest is None else self.upcasts.bring(payload, version, newest)
 
     def knows(self, event_type: str) -> bool:
         """Whether any version of the type is registered."""

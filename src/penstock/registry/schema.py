@@ -50,6 +50,18 @@ class SchemaVersion:
     created_by: str
     updated_at: datetime
     updated_by: str
+    id: int = 0  # a number of its own in the whole registry, given by the store
+
+
+class PayloadCheck:
+    """A compiled schema that is not registered; ValueError when it does not compile."""
+
+    def __init__(self, schema: JsonObject) -> None:
+        self._compiled = _compile(schema)
+
+    def faults(self, payload: JsonValue) -> tuple[Fault, ...]:
+        """Nothing if the payload fits, else where and why not."""
+        return _check(self._compiled, payload)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +94,7 @@ def check_payload(schema_version: SchemaVersion, payload: JsonValue) -> tuple[Fa
         except (ValueError, jsonschema_rs.ReferencingError) as error:
             return (Fault("", f"expected a schema that compiles, found {_reason(error)}"),)
         _compiled[schema_version.schema_hash] = compiled
-    if compiled.validator.is_valid(payload):
-        return ()
-    return _list_faults(compiled, payload)
+    return _check(compiled, payload)
 
 
 def compile_faults(schema: JsonValue) -> tuple[Fault, ...]:
@@ -123,6 +133,10 @@ def _compile(schema: JsonObject) -> _Compiled:
         schema, validate_formats=True, pattern_options=_PATTERNS, offline=True
     )
     return _Compiled(validator, schema)
+
+
+def _check(compiled: _Compiled, payload: JsonValue) -> tuple[Fault, ...]:
+    return () if compiled.validator.is_valid(payload) else _list_faults(compiled, payload)
 
 
 def _list_faults(compiled: _Compiled, payload: JsonValue) -> tuple[Fault, ...]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import jsonschema_rs
 
@@ -27,7 +27,7 @@ Number: TypeAlias = int | float | Decimal
 KINDS = ("null", "boolean", "number", "string", "array", "object")
 _WORDS = {"integer": "number"}  # a number that must be whole; `Shape.is_whole` says so
 _SCALAR = (
-    "minLength", "maxLength", "pattern", "format", "minimum", "maximum", "exclusiveMinimum",
+    "type", "minLength", "maxLength", "pattern", "format", "minimum", "maximum", "exclusiveMinimum",
     "exclusiveMaximum", "multipleOf", "enum", "const",
 )  # fmt: skip
 _OPAQUE = (
@@ -35,6 +35,8 @@ _OPAQUE = (
     "dependentSchemas", "dependencies", "unevaluatedProperties", "unevaluatedItems", "contains",
     "minContains", "maxContains", "additionalItems", "$dynamicRef", "$recursiveRef",
 )  # fmt: skip
+_PROSE = frozenset({"title", "description", "default", "examples", "$comment"})
+_HOPS_MAX = 100
 _STEPS_MAX = 20_000
 _CHOICES_MAX = 64
 
@@ -62,18 +64,21 @@ class Shape:
             for values in _enums(rule):
                 own = {canonical(v).decode(): v for v in values if kind_of(v) == self.kind}
                 found = own if found is None else {k: v for k, v in found.items() if k in own}
-        return found
+        return None if found is None else self.accepted(found)
 
-    def accepts(self, value: JsonValue) -> bool:
-        """Whether a plain value meets the rules for plain values."""
-        return all(
-            jsonschema_rs.is_valid({word: rule[word] for word in _SCALAR if word in rule}, value)
-            for rule in self.rules
-        )
+    def accepted(self, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """The values that meet the rules for plain values."""
+        rules = [{word: rule[word] for word in _SCALAR if word in rule} for rule in self.rules]
+        checks = [jsonschema_rs.validator_for(rule, validate_formats=True) for rule in rules]
+        return {
+            text: value
+            for text, value in values.items()
+            if all(check.is_valid(value) for check in checks)
+        }
 
     def numbers(self, word: str) -> list[Number]:
         """What a keyword with a number says, in each rule that has it."""
-        return [found for found in self.values(word) if _is_number(found)]  # type: ignore[misc]
+        return [found for found in self.values(word) if _is_number(found)]
 
     def values(self, word: str) -> list[JsonValue]:
         """What a keyword says, in each rule that has it."""
@@ -94,8 +99,8 @@ class Shape:
         return tuple(_meets(rule, name) for rule in self.rules if _speaks_of(rule, name))
 
     def others(self) -> Place:
-        """What fields must meet that are not declared."""
-        return tuple(self.values("additionalProperties"))
+        """What fields must meet that are not declared; `()` when they may be anything."""
+        return tuple(rule for rule in self.values("additionalProperties") if rule not in (True, {}))
 
     def item(self, index: int | None) -> Place:
         """What the item at an index must meet; without an index, any after the first few."""
@@ -125,6 +130,21 @@ class Shapes:
         self.root: Place = (root,)
         self._references = References(root)
         self._steps = 0
+
+    def settled(self, place: Place) -> Place:
+        """The place with plain references followed, so that the same place is always the same."""
+        return tuple(self._followed(node) for node in place)
+
+    def _followed(self, node: JsonValue) -> JsonValue:
+        for _ in range(_HOPS_MAX):
+            if not isinstance(node, dict) or node.keys() - _PROSE != {"$ref"}:
+                break
+            reference = node["$ref"]
+            target = self._references.find(reference) if isinstance(reference, str) else None
+            if target is None:
+                break
+            node = target
+        return node
 
     def at(self, place: Place) -> dict[str, list[Shape]]:
         """What a place allows, by kind; nothing at all for one that nothing can meet."""
@@ -215,5 +235,5 @@ def _meets(rule: JsonObject, name: str) -> JsonValue:
     return rule.get("additionalProperties")
 
 
-def _is_number(value: JsonValue) -> bool:
+def _is_number(value: JsonValue) -> TypeGuard[Number]:
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)

@@ -1,43 +1,52 @@
-"""Say which events a reader wants: a value, the test of one event, and its form as parameters.
+"""Say which events a reader wants: a value, how to build it, and the test of one event.
 
-    type=a.b&tag.userId=u1&limit=50 ── read_query ──▶ EventQuery ── matches ──▶ yes or no
+    Query().type("ISSUE.*").tag("issueId", "42") ──────┐
+    type=ISSUE.*&tag.issueId=42 ── read_query ──▶ EventQuery ── matches ──▶ yes or no
 
 Different filters must all hold; several values of `type`, `source` or `severity` are alternatives.
 `matches` is the specification of the SQL in queries/store.sql, jsonPath apart, which PostgreSQL
-alone evaluates; tests/store/test_twins_agree.py holds the two together.
+alone evaluates. tests/store/test_twins_agree.py holds the two together, and
+tests/store/test_query_builder.py the builder, the parameters and the live stream.
 """
 
 from __future__ import annotations
 
 import difflib
 import hashlib
-import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, TypeVar
 
-from penstock.base.clock import parse_instant
+from penstock.base.clock import format_instant, parse_instant
 from penstock.base.errors import QueryInvalid
 from penstock.envelope.codec import canonical
-from penstock.envelope.envelope import JsonValue, Severity, Stored
+from penstock.envelope.envelope import DEFAULT_TENANT, JsonValue, Severity, Stored
 from penstock.envelope.names import is_glob, matches_glob
 from penstock.store.jsonpath import read_path
+from penstock.store.values import (
+    bounds,
+    is_tag_key,
+    read,
+    read_integer,
+    read_place,
+    read_severity,
+    read_text,
+    read_type,
+    several,
+)
+
+__all__ = ["EventQuery", "Page", "Query", "matches", "read_integer", "read_query"]
 
 LIMIT_MAX = 200
 LIMIT_DEFAULT = 100
 VALUES_MAX = 50  # of one filter
 
 _PARAMETERS = (
-    "type", "source", "correlationId", "from", "to", "severity", "jsonPath", "limit", "cursor",
+    "type", "source", "correlationId", "from", "to", "severity", "jsonPath", "asOf", "limit",
+    "cursor",
 )  # fmt: skip
 _TAG = "tag."
-_VALUE_MAX = 1_000
-_SEGMENTS_MAX = 12
-_PARTIAL_MAX = 3  # wildcards beside other characters of a segment: each multiplies the work
-_TYPE = re.compile(r"[A-Za-z0-9_.*-]{1,200}")
-_TAG_KEY = re.compile(r"[^:\s]{1,64}")
-_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 _Value = TypeVar("_Value")
 
@@ -55,22 +64,26 @@ class EventQuery:
     occurred_from: datetime | None = None
     occurred_to: datetime | None = None
     json_path: str | None = None
+    as_of_position: int | None = None  # the log as it was when it ended here
+    as_of_instant: datetime | None = None  # or when this was the time
 
     @property
     def digest(self) -> str:
         """The same for queries that ask the same, whatever the order of their values."""
-        first, last = self.occurred_from, self.occurred_to
         said: JsonValue = [
             [*sorted(self.types)],
             [*sorted(self.sources)],
             self.correlation_id,
             [[key, value] for key, value in sorted(self.tags)],
             [*sorted(self.severities)],
-            None if first is None else first.isoformat(),
-            None if last is None else last.isoformat(),
+            *(None if at is None else at.isoformat() for at in self._instants()),
             self.json_path,
+            self.as_of_position,
         ]
         return hashlib.sha256(canonical(said)).hexdigest()
+
+    def _instants(self) -> tuple[datetime | None, ...]:
+        return self.occurred_from, self.occurred_to, self.as_of_instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +108,8 @@ def matches(query: EventQuery, stored: Stored) -> bool:
         and (not query.severities or stored.severity in query.severities)
         and (query.occurred_from is None or event.occurred_at >= query.occurred_from)
         and (query.occurred_to is None or event.occurred_at <= query.occurred_to)
+        and (query.as_of_position is None or stored.position <= query.as_of_position)
+        and (query.as_of_instant is None or stored.received_at <= query.as_of_instant)
     )
 
 
@@ -103,6 +118,84 @@ def _has_type(wanted: tuple[str, ...], event_type: str) -> bool:
         matches_glob(pattern, event_type) if is_glob(pattern) else pattern == event_type
         for pattern in wanted
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Build a query word by word; each word gives a new one, and all of them must hold.
+
+        Query().type("ISSUE.*").tag("issueId", "42").between(monday, friday).jsonpath("$.n > 1")
+
+    QueryInvalid, as over HTTP, for a value that cannot be meant.
+    """
+
+    asked: EventQuery = EventQuery(DEFAULT_TENANT)
+
+    def type(self, *names: str) -> Query:
+        """Events of one of these types; globs are understood. Said twice, they add up."""
+        return self._with("type", types=several("type", self.asked.types, names, read_type))
+
+    def source(self, *names: str) -> Query:
+        """Events of one of these sources."""
+        return self._with("source", sources=several("source", self.asked.sources, names, read_text))
+
+    def severity(self, *names: str) -> Query:
+        """Events of one of these severities."""
+        wanted = several("severity", self.asked.severities, names, read_severity)
+        return self._with("severity", severities=wanted)
+
+    def tag(self, key: str, value: str) -> Query:
+        """Events that carry this tag, beside those asked for already."""
+        name = f"{_TAG}{key}"
+        _check_name(name, ())
+        tags = (*self.asked.tags, (key, read(name, value, read_text)))
+        return self._with("tag", tags=tags)
+
+    def correlation(self, correlation_id: str) -> Query:
+        """Events of one correlation."""
+        wanted = read("correlationId", correlation_id, read_text)
+        return self._with("correlationId", correlation_id=wanted)
+
+    def between(self, first: datetime | str | None, last: datetime | str | None) -> Query:
+        """Events that occurred from `first` to `last`, both included; None leaves an end open."""
+        occurred_from, occurred_to = bounds(_instant("from", first), _instant("to", last))
+        return self._with("from", occurred_from=occurred_from, occurred_to=occurred_to)
+
+    def jsonpath(self, path: str) -> Query:
+        """Events of whose payload the path is true, or in which it finds something."""
+        read_path(read("jsonPath", path, read_text))
+        return self._with("jsonPath", json_path=path)
+
+    def as_of(self, place: int | datetime | str) -> Query:
+        """What was there when the log ended at a position, or at an instant."""
+        at = _instant("asOf", place) if isinstance(place, datetime) else None
+        return self._with("asOf", **_as_of(read("asOf", _shown(at) or str(place), read_place)))
+
+    def of(self, tenant_id: str) -> EventQuery:
+        """The query for one tenant: what readers take."""
+        return replace(self.asked, tenant_id=tenant_id)
+
+    def parameters(self) -> list[tuple[str, str]]:
+        """The same query as parameters of GET /admin/events."""
+        q = self.asked
+        said = [
+            *(("type", name) for name in q.types),
+            *(("source", name) for name in q.sources),
+            *((f"{_TAG}{key}", value) for key, value in q.tags),
+            *(("severity", name) for name in q.severities),
+            ("correlationId", q.correlation_id),
+            ("from", _shown(q.occurred_from)),
+            ("to", _shown(q.occurred_to)),
+            ("jsonPath", q.json_path),
+            ("asOf", _shown(q.as_of_instant)),
+            ("asOf", None if q.as_of_position is None else str(q.as_of_position)),
+        ]
+        return [(name, value) for name, value in said if value is not None]
+
+    def _with(self, name: str, **words: Any) -> Query:
+        if any(isinstance(said, tuple) and len(said) > VALUES_MAX for said in words.values()):
+            raise QueryInvalid(f"expected at most {VALUES_MAX} values of {name}", parameter=name)
+        return Query(replace(self.asked, **words))
 
 
 def read_query(
@@ -114,40 +207,35 @@ def read_query(
     a filter that is ignored shows events nobody asked for.
     """
     given = _gather(params, also)
-    occurred_from, occurred_to = _bounds(given)
+    occurred_from, occurred_to = bounds(
+        _one(given, "from", parse_instant), _one(given, "to", parse_instant)
+    )
     json_path = _one(given, "jsonPath", str)
     if json_path is not None:
         read_path(json_path)
     query = EventQuery(
         tenant_id=tenant_id,
-        types=_several(given, "type", _type),
+        types=_comma_separated(given, "type", read_type),
         # A source may hold commas, so several sources are several parameters.
         sources=tuple(dict.fromkeys(given.get("source", ()))),
         correlation_id=_one(given, "correlationId", str),
         tags=tuple((name.removeprefix(_TAG), v) for name, v in params if name.startswith(_TAG)),
-        severities=_several(given, "severity", _severity),
+        severities=_comma_separated(given, "severity", read_severity),
         occurred_from=occurred_from,
         occurred_to=occurred_to,
         json_path=json_path,
+        **_as_of(_one(given, "asOf", read_place)),
     )
     limit = _one(given, "limit", read_integer)
     clamped = LIMIT_DEFAULT if limit is None else max(1, min(LIMIT_MAX, limit))
     return query, clamped, _one(given, "cursor", str)
 
 
-def read_integer(text: str) -> int:
-    """A whole number in decimal digits; else ValueError."""
-    if _INTEGER.fullmatch(text) is None:
-        raise ValueError(f"expected a whole number, found {text[:40]!r}")
-    return int(text)
-
-
 def _gather(params: Iterable[tuple[str, str]], also: Collection[str]) -> dict[str, list[str]]:
     given: dict[str, list[str]] = {}
     for name, value in params:
         _check_name(name, also)
-        _check_value(name, value)
-        given.setdefault(name, []).append(value)
+        given.setdefault(name, []).append(read(name, value, read_text))
         if len(given[name]) > VALUES_MAX:
             raise QueryInvalid(f"expected at most {VALUES_MAX} values of {name}", parameter=name)
     if sum(len(values) for name, values in given.items() if name.startswith(_TAG)) > VALUES_MAX:
@@ -157,8 +245,7 @@ def _gather(params: Iterable[tuple[str, str]], also: Collection[str]) -> dict[st
 
 def _check_name(name: str, also: Collection[str]) -> None:
     if name.startswith(_TAG):
-        key = name.removeprefix(_TAG)
-        if _TAG_KEY.fullmatch(key) is None or not _storable(key):
+        if not is_tag_key(name.removeprefix(_TAG)):
             raise QueryInvalid(
                 f"expected tag.<key> with a key of 1 to 64 characters, found {name[:80]!r}",
                 parameter=name[:80],
@@ -172,35 +259,15 @@ def _check_name(name: str, also: Collection[str]) -> None:
         )
 
 
-def _check_value(name: str, value: str) -> None:
-    if not value:
-        raise QueryInvalid(f"expected a value for {name}, found nothing", parameter=name)
-    if len(value) > _VALUE_MAX:
-        raise QueryInvalid(
-            f"expected at most {_VALUE_MAX} characters for {name}, found {len(value)}",
-            parameter=name,
-        )
-    if not _storable(value):
-        raise QueryInvalid(
-            f"expected text without NUL and lone surrogates for {name}, found {value[:40]!r}",
-            parameter=name,
-        )
-
-
-def _storable(text: str) -> bool:
-    """Whether PostgreSQL could hold the text at all; what it cannot hold matches nothing."""
-    return not any(c == "\0" or "\ud800" <= c <= "\udfff" for c in text)
-
-
-def _one(given: dict[str, list[str]], name: str, read: Callable[[str], _Value]) -> _Value | None:
+def _one(given: dict[str, list[str]], name: str, reader: Callable[[str], _Value]) -> _Value | None:
     values = given.get(name, [])
     if len(values) > 1:
         raise QueryInvalid(f"expected {name} once, found it {len(values)} times", parameter=name)
-    return _read(name, values[0], read) if values else None
+    return read(name, values[0], reader) if values else None
 
 
-def _several(
-    given: dict[str, list[str]], name: str, read: Callable[[str], _Value]
+def _comma_separated(
+    given: dict[str, list[str]], name: str, reader: Callable[[str], _Value]
 ) -> tuple[_Value, ...]:
     texts = [part.strip() for value in given.get(name, []) for part in value.split(",")]
     texts = [text for text in texts if text]
@@ -208,42 +275,20 @@ def _several(
         raise QueryInvalid(f"expected a value for {name}, found only commas", parameter=name)
     if len(texts) > VALUES_MAX:
         raise QueryInvalid(f"expected at most {VALUES_MAX} values of {name}", parameter=name)
-    return tuple(dict.fromkeys(_read(name, text, read) for text in texts))
+    return several(name, (), texts, reader)
 
 
-def _read(name: str, text: str, read: Callable[[str], _Value]) -> _Value:
-    try:
-        return read(text)
-    except ValueError as error:
-        raise QueryInvalid(str(error), parameter=name) from None
+def _instant(name: str, said: datetime | str | None) -> datetime | None:
+    if said is None or isinstance(said, str):
+        return None if said is None else read(name, said, parse_instant)
+    if said.tzinfo is None:
+        raise QueryInvalid(f"{name}: expected a time with an offset, found none", parameter=name)
+    return said.astimezone(UTC)
 
 
-def _type(text: str) -> str:
-    if _TYPE.fullmatch(text) is None:
-        raise ValueError(f"expected a type or a glob like metastore.record.*, found {text[:80]!r}")
-    segments = text.split(".")
-    partial = sum(len(re.findall(r"\*+", s)) for s in segments if s not in ("*", "**"))
-    if len(segments) > _SEGMENTS_MAX or partial > _PARTIAL_MAX:
-        raise ValueError(
-            f"expected at most {_SEGMENTS_MAX} segments and {_PARTIAL_MAX} wildcards beside other"
-            f" characters, found {text[:80]!r}"
-        )
-    return text
+def _shown(at: datetime | None) -> str | None:
+    return None if at is None else format_instant(at)
 
 
-def _severity(text: str) -> Severity:
-    if text not in set(Severity):
-        raise ValueError(f"expected one of {', '.join(Severity)}, found {text[:40]!r}")
-    return Severity(text)
-
-
-def _bounds(given: dict[str, list[str]]) -> tuple[datetime | None, datetime | None]:
-    """Both ends belong to the range, to the millisecond, since that is how instants are shown."""
-    first, last = _one(given, "from", parse_instant), _one(given, "to", parse_instant)
-    if first is not None:
-        first = first.replace(microsecond=first.microsecond // 1000 * 1000)
-    if last is not None:
-        last = last.replace(microsecond=last.microsecond // 1000 * 1000 + 999)
-    if first is not None and last is not None and first > last:
-        raise QueryInvalid("expected from to be no later than to", parameter="from")
-    return first, last
+def _as_of(place: int | datetime | None) -> dict[str, Any]:
+    return {"as_of_instant" if isinstance(place, datetime) else "as_of_position": place}

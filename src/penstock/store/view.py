@@ -4,6 +4,10 @@
 
 Links and the derived reading are worked out on reading, so that they follow what the type declares
 today; severity was decided once, when the event was stored, because readers filter by it.
+
+A payload of an older version is shown upcasted: `schemaVersion` says what is stored, `upcastTo`
+what is shown. An upcaster that fails shows the original, and `upcastFailed` says why. Personal data
+is masked unless it was revealed before (`privacy.show`).
 """
 
 from __future__ import annotations
@@ -12,20 +16,34 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from penstock.base.clock import SystemClock, format_instant
+from penstock.base.errors import QueryInvalid
 from penstock.envelope.check import write
 from penstock.envelope.envelope import Envelope, JsonObject, Stored
 from penstock.registry.fields import infer_fields
 from penstock.registry.insight import derived_of, links_of
 from penstock.registry.registry import Registry
+from penstock.registry.upcast import Upcasted
+from penstock.store.privacy.show import mask
 
 
-def view(stored: Stored, registry: Registry, *, now: datetime | None = None) -> JsonObject:
+def view(
+    stored: Stored, registry: Registry, *, now: datetime | None = None, upcast: bool = True
+) -> JsonObject:
     """An event as the API and the stream show it.
 
-    `now` decides whether a time to live has passed; left out, it is the machine's own time.
+    `now` decides whether a time to live has passed; left out, it is the machine's own time. Without
+    `upcast` the payload is the one that was stored, whatever has become of its type.
     """
+    stored = mask(stored, registry)
     event = stored.envelope
-    schema = registry.find(event.type, event.schema_version)
+    payload, version, said = event.payload, event.schema_version, JsonObject()
+    brought = registry.upcast(event.type, version, payload) if upcast else None
+    if isinstance(brought, Upcasted):
+        payload, version = brought.payload, brought.version
+        said = {"payload": payload, "upcastTo": version}
+    elif brought is not None:
+        said = {"upcastFailed": {"to": brought.version, "detail": brought.detail}}
+    schema = registry.find(event.type, version)
     return envelope_wire(stored) | {
         "position": str(stored.position),
         "receivedAt": format_instant(stored.received_at),
@@ -33,10 +51,18 @@ def view(stored: Stored, registry: Registry, *, now: datetime | None = None) -> 
         "expired": is_expired(event, now or SystemClock().now()),
         "severity": stored.severity.value,
         "severityRule": stored.severity_rule,
-        "links": links_of(schema, event.payload, event.metadata),
-        "derived": derived_of(schema, event.type, event.payload),
+        "links": links_of(schema, payload, event.metadata),
+        "derived": derived_of(schema, event.type, payload),
         "schemaHash": stored.schema_hash,
+        **said,
     }
+
+
+def read_upcast(text: str | None) -> bool:
+    """What the parameter `upcast` says: true unless it is false; else QueryInvalid."""
+    if text not in (None, "true", "false"):
+        raise QueryInvalid(f"expected true or false, found {text[:40]!r}", parameter="upcast")
+    return text != "false"
 
 
 def envelope_wire(stored: Stored) -> JsonObject:

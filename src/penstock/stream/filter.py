@@ -2,6 +2,7 @@
 
     type=metastore.record.*  source=metastore.api  severity=error,critical
     correlationId=req-1      tag.issueId=42        from=…  to=…       after=<position>
+    upcast=false
 
 The names and their meaning are those of GET /admin/events (`store.query`), without what makes no
 sense live: pages, and jsonPath, which only PostgreSQL evaluates.
@@ -15,10 +16,12 @@ from collections.abc import Sequence
 from penstock.base.errors import QueryInvalid
 from penstock.envelope.envelope import JsonValue
 from penstock.store.query import EventQuery, read_query
+from penstock.store.view import read_upcast
+from penstock.stream.frames import Form
 
 _TAG = "tag."
 _POSITION = re.compile(r"[0-9]{1,18}", re.ASCII)
-_PAGING = ("limit", "cursor")
+_PAGING = ("limit", "cursor", "asOf")
 
 
 def read_after(text: str | None) -> int | None:
@@ -32,6 +35,11 @@ def read_after(text: str | None) -> int | None:
             remedy="Send the `position` of the last event you have, or 0 for everything.",
         )
     return int(text)
+
+
+def form_of(upcast: str | None) -> Form:
+    """How frames are written for the parameter `upcast`."""
+    return Form.NATIVE if read_upcast(upcast) else Form.AS_STORED
 
 
 def read_filter(pairs: Sequence[tuple[str, str]], tenant_id: str) -> EventQuery:

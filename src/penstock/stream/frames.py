@@ -6,16 +6,17 @@
     lagged, caught.up         the client fell behind; it has everything again
     heartbeat, pong, filter.applied, error
 
-Under the subprotocol `cloudevents.json` each text frame is one structured CloudEvent; what is about
-the stream itself then is a CloudEvent from `penstock.stream`. Pure: the time is an argument.
+Under the subprotocol `cloudevents.json` each text frame is one structured CloudEvent, as stored;
+what is about the stream itself then is a CloudEvent from `penstock.stream`. Pure: the time is an
+argument.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Protocol
 
 from penstock.base.clock import format_instant
 from penstock.base.errors import PenstockError
@@ -34,6 +35,7 @@ class Form(StrEnum):
     """How frames are written; the value is the WebSocket subprotocol that asks for it."""
 
     NATIVE = "penstock.v1.json"
+    AS_STORED = "penstock.v1.as-stored.json"  # payloads of older versions are not upcasted
     CLOUDEVENTS = "cloudevents.json"
 
 
@@ -59,12 +61,16 @@ class Entry:
         return sum(len(frame.body) for frame in self.frames)
 
 
+class View(Protocol):
+    """Whatever shows a stored event to readers (`store.view.view` with a registry)."""
+
+    def __call__(self, stored: Stored, /, *, upcast: bool = True) -> JsonObject: ...
+
+
 class Parcel:
     """One event on its way to many clients; written once per form, when the first one wants it."""
 
-    def __init__(
-        self, stored: Stored, view: Callable[[Stored], JsonObject], emitted_at: datetime
-    ) -> None:
+    def __init__(self, stored: Stored, view: View, emitted_at: datetime) -> None:
         self.stored = stored
         self._view = view
         self._emitted_at = emitted_at
@@ -80,7 +86,7 @@ class Parcel:
         position = self.stored.position
         if form is Form.CLOUDEVENTS:
             return (Frame(RECEIVED, encode(from_stored(self.stored)), position),)
-        view = self._view(self.stored)
+        view = self._view(self.stored, upcast=form is not Form.AS_STORED)
         general = _native(RECEIVED, {"event": view}, self._emitted_at, position)
         typed = _typed(self.stored.envelope.type, view.get("derived"), self._emitted_at)
         return (general,) if typed is None else (typed, general)
@@ -147,7 +153,7 @@ def _now(at: datetime) -> JsonObject:
 def _about(
     form: Form, kind: str, data: JsonObject, at: datetime, position: int | None = None
 ) -> Frame:
-    if form is Form.NATIVE:
+    if form is not Form.CLOUDEVENTS:
         return _native(kind, data, at, position)
     event: JsonObject = {
         "specversion": "1.0",

@@ -6,15 +6,13 @@ stalled client keeps is small even when its events are big.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 
 import structlog
 
-from penstock.envelope.envelope import JsonObject, Stored
 from penstock.store.query import EventQuery, matches
 from penstock.stream.feed import Read
-from penstock.stream.frames import Entry, Form, Parcel
+from penstock.stream.frames import Entry, Form, Parcel, View
 from penstock.stream.port import LogReader
 from penstock.stream.subscription import Page
 
@@ -23,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 def read_page(
     reader: LogReader, query: EventQuery, read: Read, *, form: Form, bytes_max: int,
-    view: Callable[[Stored], JsonObject], emitted_at: datetime,
+    view: View, emitted_at: datetime,
 ) -> Page:  # fmt: skip
     """The matching events of one page as frames, at least one if there is any."""
     entries: list[Entry] = []

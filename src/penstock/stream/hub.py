@@ -266,8 +266,8 @@ class Hub:
             lambda: tuple(self._everybody), self._still_valid, every_s=self._recheck_s
         )
 
-    def _view(self, stored: Stored) -> JsonObject:
-        return view(stored, self._registry())
+    def _view(self, stored: Stored, *, upcast: bool = True) -> JsonObject:
+        return view(stored, self._registry(), upcast=upcast)
 
     async def _on(self, pool: ThreadPoolExecutor, job: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(pool, job)

@@ -9,20 +9,22 @@ from starlette.responses import Response
 from penstock.access.token import Caller
 from penstock.api.context import house_of
 from penstock.api.reply import next_link, page_of, reply
+from penstock.api.sight import seen_by
 from penstock.base.errors import NotFound
 from penstock.envelope.envelope import JsonObject, JsonValue
 from penstock.explorer.facets import facets_wire, read_facets
 from penstock.explorer.histogram import histogram_wire, read_histogram
 from penstock.store.query import EventQuery, read_query
-from penstock.store.view import page_schema, view
+from penstock.store.view import page_schema, read_upcast, view
 
 
 async def list_events(request: Request, caller: Caller) -> Response:
     """Events that match every filter, newest first."""
     query, limit, cursor = read_query(
-        request.query_params.multi_items(), tenant_id=caller.tenant_id
+        request.query_params.multi_items(), tenant_id=caller.tenant_id, also=("upcast",)
     )
-    body, following = await run_in_threadpool(_page, request, query, limit, cursor)
+    upcast = read_upcast(request.query_params.get("upcast"))
+    body, following = await run_in_threadpool(_page, request, caller, query, limit, cursor, upcast)
     return reply(body, headers=next_link(request, following))
 
 
@@ -33,7 +35,9 @@ async def show_event(request: Request, caller: Caller) -> Response:
     stored = await run_in_threadpool(house.reader.by_id, caller.tenant_id, event_id)
     if stored is None:
         raise NotFound(f"expected an event, found none with id {event_id[:128]!r}")
-    shown = view(stored, house.book.current(), now=house.clock.now())
+    upcast = read_upcast(request.query_params.get("upcast"))
+    (stored,) = await run_in_threadpool(seen_by, caller, house, [stored])
+    shown = view(stored, house.book.current(), now=house.clock.now(), upcast=upcast)
     return reply({"data": {"event": shown}})
 
 
@@ -54,14 +58,20 @@ async def histogram(request: Request, caller: Caller) -> Response:
 
 
 def _page(
-    request: Request, query: EventQuery, limit: int, cursor: str | None
+    request: Request,
+    caller: Caller,
+    query: EventQuery,
+    limit: int,
+    cursor: str | None,
+    upcast: bool,
 ) -> tuple[JsonObject, str | None]:
     house = house_of(request)
     page = house.reader.page(query, limit=limit, cursor=cursor)
     registry, now = house.book.current(), house.clock.now()
-    shown: list[JsonValue] = [view(stored, registry, now=now) for stored in page.events]
+    events = seen_by(caller, house, page.events)
+    shown: list[JsonValue] = [view(stored, registry, now=now, upcast=upcast) for stored in events]
     data: JsonObject = {
         "events": shown,
         "page": page_of(page.next_cursor, page.has_more, page.limit),
     }
-    return {"data": data, "schema": page_schema(page.events)}, page.next_cursor
+    return {"data": data, "schema": page_schema(events)}, page.next_cursor

@@ -12,14 +12,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from penstock.access.token import Caller
+from penstock.api.context import house_of
 from penstock.api.reply import reply
 
 _STYLE = re.compile(rb"<style>(.*?)</style>", re.DOTALL)
 
 
-async def home(_request: Request) -> Response:
-    """What this is, how to publish, where the reference is. The same for everybody."""
+async def home(request: Request) -> Response:
+    """What this is, how to publish, where the reference is, at the address we listen on."""
     page, policy = _page()
+    here = house_of(request).settings.base_url.encode()
+    page = page.replace(b"http://127.0.0.1:8700", here)
     return Response(page, 200, {"Content-Security-Policy": policy}, "text/html")
 
 

@@ -1,14 +1,17 @@
-"""Register event types at run time, and show what is registered.
+"""Register event types at run time, check what a new version would break, show what is registered.
 
 A type can be published as soon as its registration is answered. Registering the same thing again
-changes nothing and says so with 200 instead of 201.
+changes nothing. A version that breaks the one before it is refused unless it is overridden, with a
+reason that is kept with the version and told in the operator's event.
 """
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Literal, Self, cast
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, model_validator
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,14 +22,34 @@ from penstock.api.body import read_model
 from penstock.api.context import house_of
 from penstock.api.reply import reply
 from penstock.base.clock import format_instant
-from penstock.base.errors import NotFound, QueryInvalid
+from penstock.base.errors import Fault, NotFound, QueryInvalid, SchemaInvalid
 from penstock.envelope.envelope import JsonObject, JsonValue
-from penstock.registry.proposal import Proposal
+from penstock.registry.entry import entry_of
+from penstock.registry.proposal import Override, Proposal
+from penstock.registry.registry import Registry
+from penstock.registry.review import DAYS_DEFAULT
 from penstock.registry.schema import SchemaVersion
+from penstock.store.privacy.marks import mark_faults
 from penstock.store.query import LIMIT_DEFAULT, LIMIT_MAX, read_integer
+from penstock.store.timetravel.moment import Moment, read_as_of, refuse_future
 
+if TYPE_CHECKING:
+    from penstock.house import House
+
+_INSTANT = timedelta(microseconds=1)
 _STATUSES = ("draft", "active", "deprecated")
-_PARAMETERS = ("eventType", "status", "limit", "offset")
+_PARAMETERS = ("eventType", "status", "limit", "offset", "asOf")
+
+
+class ProposedSchema(BaseModel):
+    """A schema to check."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    event_type: str = Field(alias="eventType", max_length=200)
+    document: dict[str, object] = Field(alias="schema", description="JSON Schema 2020-12")
+    version: StrictInt | None = Field(None, description="default: the next one")
+    days: StrictInt = Field(DAYS_DEFAULT, ge=1, le=3650, description="how old stored events may be")
 
 
 class NewSchema(BaseModel):
@@ -41,13 +64,23 @@ class NewSchema(BaseModel):
     metadata: dict[str, object] | None = Field(
         None, description="severity, links, tags, derivedRequires, needsUuid7, purpose, sources"
     )
+    override: StrictBool = Field(False, description="register it although it breaks; needs reason")
+    reason: str | None = Field(
+        None, min_length=1, max_length=500, description="why a breaking change is meant"
+    )
+
+    @model_validator(mode="after")
+    def _override_has_a_reason(self) -> Self:
+        if self.override and not (self.reason or "").strip():
+            raise ValueError("expected a reason beside override, found none")
+        return self
 
 
 async def list_schemas(request: Request, _caller: Caller) -> Response:
     """Every version of every type, by name."""
     given = _read(request)
     wanted, limit, offset = _chosen(given)
-    registry = await run_in_threadpool(house_of(request).book.refresh)
+    registry, moment = await run_in_threadpool(_registry, house_of(request), given.get("asOf"))
     found = [
         version
         for version in registry.versions
@@ -56,7 +89,20 @@ async def list_schemas(request: Request, _caller: Caller) -> Response:
     ]
     shown: list[JsonValue] = [_shown(version) for version in found[offset : offset + limit]]
     data: JsonObject = {"schemas": shown, "total": len(found), "limit": limit, "offset": offset}
+    if moment is not None:
+        data["asOf"] = moment.to_json()
     return reply({"data": data})
+
+
+async def show_type(request: Request, _caller: Caller) -> Response:
+    """Everything known about one type: the data of its reference page."""
+    book = house_of(request).book
+    event_type = request.path_params["event_type"]
+    registry = await run_in_threadpool(book.refresh)
+    versions = registry.versions_of(event_type)
+    if not versions:
+        raise _unknown(registry, event_type, "a registered type")
+    return reply({"data": entry_of(versions, book.declaration(event_type)).wire()})
 
 
 async def show_latest(request: Request, _caller: Caller) -> Response:
@@ -74,6 +120,18 @@ async def show_version(request: Request, _caller: Caller) -> Response:
     return await _show(request, int(text))
 
 
+async def check(request: Request, caller: Caller) -> Response:
+    """Say what registering a schema would break; nothing is registered."""
+    wanted = await read_model(request, ProposedSchema)
+    proposal = Proposal(
+        event_type=wanted.event_type,
+        schema=cast("JsonObject", wanted.document),
+        version=wanted.version,
+    )
+    review = partial(house_of(request).reviewer.review, proposal, tenant_id=caller.tenant_id)
+    return reply({"data": (await run_in_threadpool(review, days=wanted.days)).wire()})
+
+
 async def register(request: Request, caller: Caller) -> Response:
     """Register a schema; the type can be published at once."""
     house = house_of(request)
@@ -84,11 +142,22 @@ async def register(request: Request, caller: Caller) -> Response:
         version=wanted.version,
         status=wanted.status,
         metadata=cast("JsonObject | None", wanted.metadata),
+        override=Override(wanted.reason) if wanted.override and wanted.reason else None,
     )
-    version, changed = await run_in_threadpool(house.book.register, proposal, by=caller.name)
+    _check_marks(proposal.schema)
+    await run_in_threadpool(house.book.refresh)
+    admitted = await run_in_threadpool(house.reviewer.admit, proposal, tenant_id=caller.tenant_id)
+    version, changed = await run_in_threadpool(house.book.register, admitted, by=caller.name)
     if changed or version.updated_by == caller.name:
         await _record(request, caller, version)
-    return reply({"data": _shown(version)}, 201 if changed else 200)
+    return reply({"data": _shown(version)}, 201)
+
+
+def _check_marks(schema: JsonObject) -> None:
+    """Refuse marks of personal data that could not be acted on."""
+    faults = tuple(Fault(f"/schema{each.pointer}", each.detail) for each in mark_faults(schema))
+    if faults:
+        raise SchemaInvalid(f"{faults[0].pointer}: {faults[0].detail}", faults=faults)
 
 
 async def _record(request: Request, caller: Caller, version: SchemaVersion) -> None:
@@ -98,9 +167,29 @@ async def _record(request: Request, caller: Caller, version: SchemaVersion) -> N
         "status": version.status,
         "schemaHash": version.schema_hash,
     }
+    if "override" in version.metadata:
+        payload["override"] = version.metadata["override"]
     at = version.updated_at.isoformat()
     once = (version.event_type, str(version.version), version.schema_hash, version.status, at)
     await record(house_of(request), caller, "penstock.schema.registered", payload, once=once)
+
+
+def _registry(house: House, as_of: str | None) -> tuple[Registry, Moment | None]:
+    """The registry now, or as it was at the moment asked for."""
+    if as_of is None:
+        return house.book.refresh(), None
+    asked, now = read_as_of(as_of, "asOf"), house.clock.now()
+    head = house.history.head()
+    refuse_future(asked, head=head, now=now, parameter="asOf")
+    if not isinstance(asked, int):
+        moment = Moment(house.history.locate(asked).position, min(asked, now))
+    elif asked == head.position:
+        moment = Moment(asked, now)
+    else:
+        # A position is the newest one until the next arrives; what was registered by then counts.
+        following = house.history.locate(asked + 1).at
+        moment = Moment(asked, now if following is None else following - _INSTANT)
+    return house.book.as_of(cast("datetime", moment.at)), moment
 
 
 async def _show(request: Request, number: int | None) -> Response:
@@ -109,10 +198,14 @@ async def _show(request: Request, number: int | None) -> Response:
     found = registry.find(event_type, number)
     if found is None:
         which = "an active version" if number is None else f"version {number}"
-        near = registry.nearest(event_type)
-        hint = f"; the nearest known type is {near}" if near not in (None, event_type) else ""
-        raise NotFound(f"expected {which} of {event_type[:200]!r}, found none{hint}")
+        raise _unknown(registry, event_type, which)
     return reply({"data": _shown(found)})
+
+
+def _unknown(registry: Registry, event_type: str, wanted: str) -> NotFound:
+    near = registry.nearest(event_type)
+    hint = f"; the nearest known type is {near}" if near not in (None, event_type) else ""
+    return NotFound(f"expected {wanted} of {event_type[:200]!r}, found none{hint}")
 
 
 def _read(request: Request) -> dict[str, str]:
@@ -147,6 +240,7 @@ def _shown(version: SchemaVersion) -> JsonObject:
         "eventType": version.event_type,
         "version": version.version,
         "status": version.status,
+        "schemaId": version.id,
         "schema": version.schema,
         "schemaHash": version.schema_hash,
         "metadata": version.metadata,

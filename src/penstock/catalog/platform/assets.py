@@ -101,3 +101,5 @@ EVENTS = (
         },
     ),
 )
+
+ASSET_PRODUCED, ASSET_EXPIRED = EVENTS

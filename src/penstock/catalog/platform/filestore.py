@@ -10,7 +10,7 @@ from typing import Literal
 
 from penstock.catalog.platform.fields import Count, Fields, Instant, Name
 from penstock.envelope.envelope import Severity
-from penstock.registry.declare import EventType, Payload
+from penstock.registry.declare import EventType, P, Payload
 
 _SOURCES = ("filestore.service", "filestore.api")
 
@@ -179,10 +179,10 @@ _CHECKED = {"consistencyCheckedAt": _AT, "previousState": "active", "reason": "a
 
 def _event(
     name: str,
-    payload: type[Payload],
+    payload: type[P],
     example: dict[str, object],
     severity: Severity | None = None,
-) -> EventType:
+) -> EventType[P]:
     return EventType(
         f"filestore.{name}",
         payload,
@@ -224,3 +224,17 @@ EVENTS = (
         Severity.WARNING,
     ),
 )
+
+(
+    COMMAND_COMPLETED,
+    NODE_CREATED,
+    NODE_UPDATED,
+    NODE_DELETED,
+    NODE_UPLOADED,
+    NODE_MOVED,
+    NODE_COPIED,
+    NODE_RECONCILED,
+    NODE_MISSING,
+    NODE_DOWNLOADED,
+    DRIFT_DETECTED,
+) = EVENTS

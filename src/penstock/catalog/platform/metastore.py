@@ -19,17 +19,29 @@ class Record(Payload):
     """A metastore record as it was after the change."""
 
     namespace: Name | None = None
+    """The space it lives in."""
     key: Name | None = None
+    """Its name in that space."""
     metadata: Fields | None = None
+    """What it holds."""
     tags: list[str] | None = None
+    """Words it is found by."""
     owner: str | None = None
+    """Who it belongs to."""
     schema_hash: str | None = None
+    """Which schema its content fits."""
     version: Count | None = None
+    """How often it was changed."""
     created_at: Instant | None = None
+    """When it came into being."""
     updated_at: Instant | None = None
+    """When it last changed."""
     deleted_at: Instant | None = None
+    """When it was deleted."""
     created_by: str | None = None
+    """Who made it."""
     updated_by: str | None = None
+    """Who last changed it."""
 
 
 class _RecordChange(Payload):
@@ -103,3 +115,5 @@ EVENTS = (
         example={**_example(13), "mode": "soft"},
     ),
 )
+
+RECORD_CREATED, RECORD_UPDATED, RECORD_DELETED = EVENTS

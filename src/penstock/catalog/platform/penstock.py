@@ -40,6 +40,17 @@ class TokenRevoked(_TokenAct):
     """An access token was taken back."""
 
 
+class SchemaOverride(Payload):
+    """Why a version was let in although it breaks the one before it."""
+
+    reason: str
+    """What was given as the reason."""
+    by: str | None = None
+    """Who said so."""
+    breaks: list[str] | None = None
+    """What it breaks, in sentences."""
+
+
 class SchemaRegistered(_Act):
     """A schema was registered, or its status changed."""
 
@@ -51,6 +62,8 @@ class SchemaRegistered(_Act):
     """draft, active or deprecated."""
     schema_hash: str | None = None
     """SHA-256 of the canonical schema."""
+    override: SchemaOverride | None = None
+    """Why it was let in, when it breaks the version before it."""
 
 
 class DeadLettersRedriven(_Act):
@@ -90,6 +103,7 @@ EVENTS = (
     EventType(
         "penstock.schema.registered",
         SchemaRegistered,
+        version=2,
         sources=_SOURCES,
         example={"eventType": "orders.order.placed", "version": 1, "status": "active", **_BY},
     ),

@@ -11,7 +11,7 @@ from typing import Literal
 
 from penstock.catalog.platform.fields import Count, Fields, Instant
 from penstock.envelope.envelope import Severity
-from penstock.registry.declare import EventType, Payload
+from penstock.registry.declare import EventType, P, Payload
 
 Reason = Literal["drift", "audit", "manual"]
 Status = Literal["queued", "running", "succeeded", "failed", "skipped", "cancelled"]
@@ -91,10 +91,10 @@ _OFFLINE = {"message": "mount is offline"}
 
 def _event(
     step: str,
-    payload: type[Payload],
+    payload: type[P],
     example: dict[str, object],
     severity: Severity | None = None,
-) -> EventType:
+) -> EventType[P]:
     return EventType(
         f"filestore.reconciliation.job.{step}",
         payload,
@@ -113,3 +113,11 @@ EVENTS = (
     # Somebody's decision, not a failure.
     _event("cancelled", ReconciliationCancelled, {"status": "cancelled"}, Severity.WARNING),
 )
+
+(
+    RECONCILIATION_JOB_QUEUED,
+    RECONCILIATION_JOB_STARTED,
+    RECONCILIATION_JOB_COMPLETED,
+    RECONCILIATION_JOB_FAILED,
+    RECONCILIATION_JOB_CANCELLED,
+) = EVENTS

@@ -71,3 +71,5 @@ EVENTS = (
     EventType("secret.token.refreshed", SecretTokenRefreshed, sources=_SOURCES, example=_UNTIL),
     EventType("secret.token.revoked", SecretTokenRevoked, sources=_SOURCES, example=_TOKEN),
 )
+
+SECRET_ACCESS, SECRET_TOKEN_ISSUED, SECRET_TOKEN_REFRESHED, SECRET_TOKEN_REVOKED = EVENTS

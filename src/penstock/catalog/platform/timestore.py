@@ -56,13 +56,21 @@ class DeletedPartition(Payload):
     """One partition that is gone."""
 
     id: Name
+    """The partition."""
     storage_target_id: Name | None = None
+    """Where its file was kept."""
     partition_key: JsonValue = None
+    """What it held, as one key."""
     start_time: Instant | None = None
+    """The first instant it held."""
     end_time: Instant | None = None
+    """The last instant it held."""
     file_path: str | None = None
+    """The file that was removed."""
     file_size_bytes: Count | None = None
+    """How large the file was."""
     reason: str | None = None
+    """Why it was removed."""
 
 
 class PartitionDeleted(_Dataset):
@@ -192,3 +200,11 @@ EVENTS = (
         example=_EVOLVED,
     ),
 )
+
+(
+    PARTITION_CREATED,
+    PARTITION_DELETED,
+    DATASET_EXPORT_COMPLETED,
+    SCHEMA_EVOLVED,
+    SCHEMA_BACKFILL_REQUESTED,
+) = EVENTS

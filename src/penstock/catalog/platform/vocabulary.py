@@ -7,6 +7,7 @@ from penstock.catalog.platform import (
     filestore,
     metastore,
     penstock,
+    privacy,
     reconciliation,
     secrets,
     timestore,
@@ -25,5 +26,6 @@ PLATFORM = Vocabulary(
         *workflows.EVENTS,
         *secrets.EVENTS,
         *penstock.EVENTS,
+        *privacy.EVENTS,
     ),
 )

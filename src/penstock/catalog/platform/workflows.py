@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from penstock.catalog.platform.fields import Count, Fields, Instant, Name
 from penstock.envelope.envelope import Severity
-from penstock.registry.declare import EventType, Payload
+from penstock.registry.declare import EventType, P, Payload
 
 _WORKFLOW_SOURCES = ("core.workflows",)
 _JOB_SOURCES = ("core.jobs",)
@@ -153,10 +153,10 @@ _ENDED: dict[str, object] = {
 
 def _workflow(
     status: str,
-    payload: type[Payload],
+    payload: type[P],
     example: dict[str, object],
     severity: Severity | None = None,
-) -> EventType:
+) -> EventType[P]:
     return EventType(
         f"workflow.run.{status}",
         payload,
@@ -169,10 +169,10 @@ def _workflow(
 
 def _job(
     status: str,
-    payload: type[Payload],
+    payload: type[P],
     example: dict[str, object],
     severity: Severity | None = None,
-) -> EventType:
+) -> EventType[P]:
     return EventType(
         f"job.run.{status}",
         payload,
@@ -205,3 +205,19 @@ EVENTS = (
     _job("canceled", JobRunCanceled, _ENDED, Severity.WARNING),
     _job("expired", JobRunExpired, _ENDED, Severity.ERROR),
 )
+
+(
+    WORKFLOW_DEFINITION_UPDATED,
+    WORKFLOW_RUN_UPDATED,
+    WORKFLOW_RUN_PENDING,
+    WORKFLOW_RUN_RUNNING,
+    WORKFLOW_RUN_SUCCEEDED,
+    WORKFLOW_RUN_FAILED,
+    WORKFLOW_RUN_CANCELED,
+    JOB_RUN_PENDING,
+    JOB_RUN_RUNNING,
+    JOB_RUN_SUCCEEDED,
+    JOB_RUN_FAILED,
+    JOB_RUN_CANCELED,
+    JOB_RUN_EXPIRED,
+) = EVENTS

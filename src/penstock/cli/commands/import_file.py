@@ -49,7 +49,8 @@ def import_file(
             load = _post if settings.events_mode == "inline" else _spool
             result = load(settings, every, advance, tenant)
     if wait:
-        result |= _settled(settings)
+        _settle(settings)
+        result["settled"] = True
     result["seconds"] = round(time.monotonic() - began, 3)
     if as_json:
         report.document(result)
@@ -101,8 +102,8 @@ def _saying_where_to_go_on(last_line: Callable[[], int]) -> Iterator[None]:
         raise
 
 
-def _settled(settings: Settings) -> JsonObject:
-    """Wait until everything accepted so far is settled; the account of then."""
+def _settle(settings: Settings) -> None:
+    """Wait until everything accepted so far is settled."""
     with connect(settings) as client:
         ledger = _ledger(client)
         target = number(ledger, "accepted")
@@ -113,7 +114,6 @@ def _settled(settings: Settings) -> JsonObject:
                 before = now
                 time.sleep(_LOOK_EVERY_S)
                 ledger = _ledger(client)
-    return {name: number(ledger, name) for name in ("stored", "deadLettered", "inFlight")}
 
 
 def _ledger(client: Client) -> JsonObject:

@@ -9,7 +9,9 @@ from penstock.cli.connect import connect
 from penstock.cli.fields import number, rows, text
 from penstock.cli.options import AsJson
 
-_TOTALS = ("accepted", "stored", "duplicates", "deadLettered", "inFlight", "unexplained")
+_TOTALS = (
+    "accepted", "stored", "duplicates", "deadLettered", "inFlight", "unexplained", "refused",
+)  # fmt: skip
 
 
 def ledger(as_json: AsJson = False) -> None:

@@ -25,7 +25,8 @@ BEGIN
       high := found_position;
     END IF;
   END LOOP;
-  RETURN low;
+  SELECT max(e.position) INTO found_position FROM workflow_events AS e WHERE e.position <= low;
+  RETURN coalesce(found_position, 0);
 END $$;
 
 -- When the log reached a position; NULL before the first event.

@@ -42,17 +42,17 @@ SELECT id, tenant_id, reason, detail, pointer, type, source, event_id, raw, via,
   FROM dead_letters WHERE tenant_id = %(tenant)s AND id = %(id)s;
 
 -- name: walk
--- why:  A redrive goes through all that match in chunks; ids do not change under it.
+-- why:  A redrive goes through all that match in the order they first came; neither key changes under it.
 SELECT id, tenant_id, reason, detail, pointer, type, source, event_id, raw, via, first_seen_at, last_seen_at, count, redriven_at, redriven_id
   FROM dead_letters
- WHERE tenant_id = %(tenant)s AND id > %(after)s
+ WHERE tenant_id = %(tenant)s AND (first_seen_at, id) > (%(after)s::timestamptz, %(after_id)s::text)
    AND (%(reason)s::text IS NULL OR reason = %(reason)s)
    AND (%(source)s::text IS NULL OR source = %(source)s)
    AND (%(type)s::text IS NULL OR type = %(type)s)
    AND (%(via)s::text IS NULL OR via = %(via)s)
    AND (%(ids)s::text[] IS NULL OR id = ANY (%(ids)s))
    AND (%(redriven)s::boolean IS NULL OR (redriven_at IS NOT NULL) = %(redriven)s)
- ORDER BY id
+ ORDER BY first_seen_at, id
  LIMIT 500;
 
 -- name: count_refused

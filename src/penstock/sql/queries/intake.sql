@@ -20,9 +20,9 @@ SELECT segment FROM ledger_segments WHERE segment = ANY (%(segments)s::text[]);
 
 -- name: known
 -- why:  The same id again is a duplicate or a conflict; the content hash tells which.
-SELECT e.tenant_id, e.id, e.content_hash
-  FROM unnest(%(tenants)b::text[], %(ids)b::text[]) AS u (tenant_id, id)
-  JOIN workflow_events e ON e.tenant_id = u.tenant_id AND e.id = u.id;
+SELECT e.id, e.content_hash
+  FROM unnest(%(ids)b::text[]) AS u (id)
+  JOIN workflow_events e ON e.tenant_id = %(tenant)s AND e.id = u.id;
 
 -- name: copy
 -- why:  COPY straight into the log is the fastest durable way in; the positions are already known.

@@ -1,7 +1,7 @@
 -- name: load
 -- why:  One statement sees one instant, so the versions belong to the revision beside them.
 SELECT r.revision, s.event_type, s.version, s.status, s.schema::text, s.schema_hash,
-       s.metadata::text, s.created_at, s.created_by, s.updated_at, s.updated_by
+       s.metadata::text, s.created_at, s.created_by, s.updated_at, s.updated_by, s.id
   FROM registry_revision r LEFT JOIN event_schema_registry s ON true
  ORDER BY s.event_type, s.version;
 
@@ -16,7 +16,7 @@ SELECT revision, clock_timestamp() FROM registry_revision FOR UPDATE;
 -- name: versions_of
 -- why:  Read under the lock: which versions there are decides what registering does.
 SELECT event_type, version, status, schema::text, schema_hash, metadata::text,
-       created_at, created_by, updated_at, updated_by
+       created_at, created_by, updated_at, updated_by, id
   FROM event_schema_registry
  WHERE event_type = %(event_type)s
  ORDER BY version;
@@ -30,4 +30,14 @@ VALUES (%(event_type)s, %(version)s, %(status)s, %(schema)s::json, %(schema_hash
 ON CONFLICT (event_type, version) DO UPDATE
    SET status = excluded.status, schema = excluded.schema, schema_hash = excluded.schema_hash,
        metadata = excluded.metadata, updated_at = excluded.updated_at,
-       updated_by = excluded.updated_by;
+       updated_by = excluded.updated_by
+RETURNING id;
+
+-- name: as_of
+-- why:  Of each version the last state it had by then; one that came later is not there.
+SELECT DISTINCT ON (event_type, version)
+       event_type, version, status, schema::text, schema_hash, metadata::text,
+       created_at, created_by, updated_at, updated_by, id
+  FROM event_schema_history
+ WHERE updated_at <= %(at)s
+ ORDER BY event_type, version, change DESC;

@@ -34,6 +34,8 @@ AND (%(severities)s::text[] IS NULL OR e.severity = ANY (%(severities)s::text[])
 AND (%(occurred_from)s::timestamptz IS NULL OR e.occurred_at >= %(occurred_from)s::timestamptz)
 AND (%(occurred_to)s::timestamptz IS NULL OR e.occurred_at <= %(occurred_to)s::timestamptz)
 AND (%(tags)s::jsonb[] IS NULL OR e.tags @> ALL (%(tags)s::jsonb[]))
+AND (%(as_of_position)s::bigint IS NULL OR e.position <= %(as_of_position)s::bigint)
+AND (%(as_of_instant)s::timestamptz IS NULL OR e.received_at <= %(as_of_instant)s::timestamptz)
 AND (%(found_path)s::jsonpath IS NULL
      OR jsonb_path_exists_tz(e.payload, %(found_path)s::jsonpath, silent => true)
      OR (%(found_inner)s::jsonpath IS NOT NULL AND e.payload @? '$.payload'
@@ -190,6 +192,10 @@ WITH RECURSIVE step AS (
     FROM step WHERE step.source IS NOT NULL
 )
 SELECT step.source FROM step WHERE step.source IS NOT NULL LIMIT %(most)s;
+
+-- name: position_at
+-- why:  received_at never goes back along positions, so the log as of an instant ends at a position.
+SELECT log_position_at(%(instant)s::timestamptz);
 
 -- name: by_id
 -- why:  An id is unique within its tenant.

@@ -42,12 +42,21 @@ SELECT e.position
    AND (e.correlation_id, e.position) <= (%(walked)s, %(upto)s::bigint)
  ORDER BY e.correlation_id, e.position LIMIT %(limit)s;
 
+-- name: stretch_of_event
+-- why:  An event without tags and correlation is a history of its own.
+SELECT e.position
+  FROM workflow_events AS e
+ WHERE e.tenant_id = %(tenant)s AND e.id = %(walked)s
+   AND e.position > %(after)s::bigint AND e.position <= %(upto)s::bigint LIMIT %(limit)s;
+
 -- name: in_boundary
--- why:  Which events of a stretch belong to the boundary; OFFSET 0 keeps the lookup by position.
+-- why:  Which events of a stretch belong to the boundary; each is looked up by its position.
 SELECT e.*
-  FROM (SELECT e.* FROM workflow_events AS e
-         WHERE e.position = ANY (%(positions)s::bigint[]) AND e.tenant_id = %(tenant)s OFFSET 0) AS e
- WHERE (%(correlation_id)s::text IS NULL OR e.correlation_id = %(correlation_id)s::text)
+  FROM unnest(%(positions)s::bigint[]) AS w (position)
+ CROSS JOIN LATERAL (
+       SELECT e.* FROM workflow_events AS e WHERE e.position = w.position OFFSET 0) AS e
+ WHERE e.tenant_id = %(tenant)s
+   AND (%(correlation_id)s::text IS NULL OR e.correlation_id = %(correlation_id)s::text)
    AND (%(is_any_type)s OR e.type = ANY (%(types)s::text[]) OR e.type ~ %(type_regex)s::text)
    AND (%(tags)s::jsonb[] IS NULL OR e.tags @> ALL (%(tags)s::jsonb[]));
 

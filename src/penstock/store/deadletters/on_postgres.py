@@ -82,16 +82,16 @@ class DeadLetters:
 
     def walk(self, tenant_id: str, which: LetterFilter) -> Iterator[list[DeadLetter]]:
         """Every matching letter in chunks, in a stable order."""
-        after = ""
+        after, after_id = _EPOCH, ""
         while True:
             with self._reading(tenant_id) as connection:
                 cursor = connection.cursor(row_factory=class_row(DeadLetter))
-                bound = {**_bound(tenant_id, which), "after": after}
+                bound = {**_bound(tenant_id, which), "after": after, "after_id": after_id}
                 chunk = cursor.execute(query("deadletters", "walk"), bound).fetchall()
             if not chunk:
                 return
             yield chunk
-            after = chunk[-1].id
+            after, after_id = chunk[-1].first_seen_at, chunk[-1].id
 
     def keep(self, rejected: Sequence[Rejected], at: datetime) -> None:
         """Keep what the door refused."""

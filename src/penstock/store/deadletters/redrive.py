@@ -17,6 +17,7 @@ from penstock.base.clock import Clock
 from penstock.base.ids import derived_id
 from penstock.ingress.lot import Intake, Judged, Lot
 from penstock.ingress.pipeline import judge
+from penstock.ingress.protect import NOTHING_PERSONAL, Protect
 from penstock.ingress.verdict import Accepted, Arrival, Reason, Via
 from penstock.registry.registry import Registry
 from penstock.store.deadletters.letter import DeadLetter, LetterFilter, RedriveReport
@@ -45,12 +46,14 @@ class Redriver:
         registry: Callable[[], Registry],
         known: Known,
         clock: Clock,
+        protect: Protect = NOTHING_PERSONAL,
     ) -> None:
         self._letters = letters
         self._open_intake = open_intake
         self._registry = registry
         self._known = known
         self._clock = clock
+        self._protect = protect
 
     def redrive(self, tenant_id: str, which: LetterFilter, *, dry_run: bool) -> RedriveReport:
         """Redrive what matches and fits, or say what would happen."""
@@ -63,7 +66,7 @@ class Redriver:
             failing += len(failed)
             still.extend(failed[: max(0, _FAILING_MOST - len(still))])
             if fits and not dry_run:
-                redriven += self._let_in(fits)
+                redriven += self._let_in(fits, registry)
         return RedriveReport(passing, failing, redriven, still)
 
     def _split(
@@ -74,7 +77,7 @@ class Redriver:
         for letter in chunk:
             verdict = judge(letter.raw, _arrival(letter), registry)
             if isinstance(verdict, Accepted):
-                fits.append((letter, verdict))
+                fits.append((letter, self._protect.keyed(verdict, registry)))
             else:
                 failed.append((letter.id, verdict.reason))
         known = self._known(tenant_id, [accepted.envelope.id for _, accepted in fits])
@@ -86,11 +89,12 @@ class Redriver:
         failed.extend((letter.id, Reason.ID_CONFLICT) for letter, _ in clash)
         return [pair for pair in fits if pair not in clash], failed
 
-    def _let_in(self, fits: Sequence[tuple[DeadLetter, Accepted]]) -> int:
+    def _let_in(self, fits: Sequence[tuple[DeadLetter, Accepted]], registry: Registry) -> int:
         judged = [Judged(letter.raw, accepted) for letter, accepted in fits]
+        hidden = self._protect.hide(judged, registry)
         intake = self._open_intake()
         try:
-            receipt = intake.settle(Lot(writer=_WRITER, judged=judged))
+            receipt = intake.settle(Lot(writer=_WRITER, judged=hidden))
         finally:
             intake.close()
         pairs = [(letter.id, accepted.envelope.id) for letter, accepted in fits]

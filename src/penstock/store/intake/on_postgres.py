@@ -128,13 +128,15 @@ def _lock(connection: Connection, lot: Lot) -> tuple[int, datetime, int, set[str
 
 
 def _known(connection: Connection, keys: list[Key]) -> dict[Key, bytes]:
-    if not keys:
-        return {}
-    tenants, ids = [key[0] for key in keys], [key[1] for key in keys]
-    found = connection.execute(
-        query("intake", "known"), {"tenants": tenants, "ids": ids}, binary=True
-    )
-    return {(tenant, event_id): content for tenant, event_id, content in found.fetchall()}
+    ids: dict[str, list[str]] = {}
+    for tenant_id, event_id in keys:
+        ids.setdefault(tenant_id, []).append(event_id)
+    known: dict[Key, bytes] = {}
+    for tenant_id, wanted in ids.items():
+        bound = {"tenant": tenant_id, "ids": wanted}
+        found = connection.execute(query("intake", "known"), bound, binary=True)
+        known |= {(tenant_id, event_id): content for event_id, content in found.fetchall()}
+    return known
 
 
 def _copy_events(

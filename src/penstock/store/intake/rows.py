@@ -16,7 +16,7 @@ import re
 from hashlib import sha256
 
 from penstock.envelope.envelope import Envelope
-from penstock.envelope.form import mapping_form
+from penstock.envelope.form import metadata_form, tags_form
 from penstock.ingress.verdict import Accepted
 
 EVENT_COLUMNS = (
@@ -65,8 +65,8 @@ def event_body(
         f"{severity}\t{severity_rule}\t\\\\x{content_hash.hex()}"
     )
     return b"".join(
-        (head.encode(), _json(payload_form), b"\t", _json(mapping_form(e.tags)), middle.encode(),
-         _json(mapping_form(e.metadata)), end.encode())
+        (head.encode(), _json(payload_form), b"\t", _json(tags_form(e.tags)), middle.encode(),
+         _json(metadata_form(e.metadata)), end.encode())
     )  # fmt: skip
 
 

@@ -28,12 +28,14 @@ class Boundary:
     tags: tuple[tuple[str, str], ...] = ()
     types: tuple[str, ...] = ()  # exact names or globs; none means all
     correlation_id: str | None = None
+    event_id: str | None = None  # a single event that belongs to nothing larger
 
     @property
     def definition(self) -> JsonObject:
         """What it is made of, without its tenant; `from_definition` reads it back."""
         tags: list[JsonValue] = [[key, value] for key, value in self.tags]
-        return {"tags": tags, "types": [*self.types], "correlationId": self.correlation_id}
+        found: JsonObject = {"tags": tags, "types": [*self.types]}
+        return found | {"correlationId": self.correlation_id, "eventId": self.event_id}
 
     @property
     def digest(self) -> str:
@@ -42,15 +44,13 @@ class Boundary:
 
     def covers(self, stored: Stored) -> bool:
         """Whether an event belongs to it."""
-        return matches(
-            EventQuery(
-                tenant_id=self.tenant_id,
-                types=self.types,
-                tags=self.tags,
-                correlation_id=self.correlation_id,
-            ),
-            stored,
+        query = EventQuery(
+            tenant_id=self.tenant_id,
+            types=self.types,
+            tags=self.tags,
+            correlation_id=self.correlation_id,
         )
+        return matches(query, stored) and self.event_id in (None, stored.envelope.id)
 
 
 def boundary(
@@ -66,18 +66,25 @@ def boundary(
 def from_definition(tenant_id: str, definition: JsonValue) -> Boundary | None:
     """The boundary of a definition that was kept; None when it is of another making."""
     match definition:
-        case {"tags": list(tags), "types": list(types), "correlationId": None | str() as found}:
+        case {
+            "tags": list(tags),
+            "types": list(types),
+            "correlationId": None | str() as found,
+            "eventId": None,
+        }:
             pairs = [(str(p[0]), str(p[1])) for p in tags if isinstance(p, list) and len(p) == 2]
             return boundary(tenant_id, pairs, [str(name) for name in types], found)
     return None
 
 
 def around(event: Stored) -> Boundary:
-    """The history an event is part of: its correlation, or else everything with all its tags."""
+    """The history an event is part of: its correlation, else everything with all its tags."""
     envelope = event.envelope
     if envelope.correlation_id is not None:
         return boundary(envelope.tenant_id, correlation_id=envelope.correlation_id)
-    return boundary(envelope.tenant_id, envelope.tags.items())
+    if envelope.tags:
+        return boundary(envelope.tenant_id, envelope.tags.items())
+    return Boundary(envelope.tenant_id, event_id=envelope.id)
 
 
 def read_boundary(params: Sequence[tuple[str, str]], *, tenant_id: str) -> Boundary:

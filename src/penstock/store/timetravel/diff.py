@@ -61,9 +61,8 @@ def same(one: JsonValue, other: JsonValue) -> bool:
         return one.keys() == other.keys() and all(same(v, other[k]) for k, v in one.items())
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, Decimal):
-        return str(one) == str(other)
-    return one == other
+    # Digits count: 0.10 is not written as 0.1, nor -0.0 as 0.0.
+    return str(one) == str(other) if isinstance(one, Decimal | float) else one == other
 
 
 def changes_between(before: JsonObject, after: JsonObject) -> list[Change]:

@@ -10,17 +10,16 @@ future is refused, because it would.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
-from penstock.base.clock import format_instant, parse_instant
+from penstock.base.clock import format_instant
 from penstock.base.errors import QueryInvalid
 from penstock.envelope.envelope import JsonObject
+from penstock.store.values import first_of, read_place
 
 AsOf: TypeAlias = "int | datetime | None"  # None is now
-_POSITION = re.compile(r"[0-9]{1,18}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +39,14 @@ START = Moment(0, None)
 
 def read_as_of(text: str, parameter: str) -> int | datetime:
     """The position or the instant that a parameter says; else QueryInvalid."""
-    if _POSITION.fullmatch(text):
-        return int(text)
     try:
-        at = parse_instant(text)
+        return read_place(text)
     except ValueError:
         raise QueryInvalid(
             f"expected a position or an RFC 3339 instant with an offset, found {text[:40]!r}",
             parameter=parameter,
             remedy="Write 1042 or 2026-03-01T12:00:00Z; in a URL the + of an offset is %2B.",
         ) from None
-    # Instants are shown in milliseconds; one that was shown must name the same place again.
-    return at.replace(microsecond=at.microsecond // 1000 * 1000 + 999)
 
 
 def refuse_future(asked: int | datetime, *, head: Moment, now: datetime, parameter: str) -> None:
@@ -61,7 +56,7 @@ def refuse_future(asked: int | datetime, *, head: Moment, now: datetime, paramet
         limit = f"a position up to {head.position}, the newest"
     else:
         latest = now if head.at is None else max(now, head.at)
-        known = asked.replace(microsecond=asked.microsecond // 1000 * 1000) <= latest
+        known = first_of(asked) <= latest
         limit, found = f"an instant up to {format_instant(latest)}, which is now", asked.isoformat()
     if not known:
         raise QueryInvalid(

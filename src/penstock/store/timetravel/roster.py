@@ -98,4 +98,5 @@ def gather(offers: Iterable[Offer]) -> Roster:
 
 def installed() -> Roster:
     """The reducers of this installation."""
-    return gather(sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)))
+    ordered = sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
+    return gather(ordered)

@@ -1,6 +1,7 @@
 """Fold events into a state, one after another, or step by step with what each one changed.
 
-    State ── fold(reducer, events) ──▶ State          State ── steps(reducer, events) ──▶ Step, Step, …
+    State ── fold(reducer, events) ──▶ State
+    State ── steps(reducer, events) ──▶ Step, Step, …
 
 Pure: the same events always make the same state. A reducer is somebody's code; when it raises, or
 gives anything but a JSON object of a bearable size, the error names the event it stumbled over.
@@ -13,12 +14,13 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from penstock.base.errors import NotInProfile, ReducerFailed
-from penstock.envelope.codec import encode, load_stored
+from penstock.envelope.codec import decode, encode, load_stored
 from penstock.envelope.envelope import JsonObject, Stored
 from penstock.store.timetravel.diff import Change, changes_between
 from penstock.store.timetravel.reducer import Reducer
 
 STATE_BYTES_MAX = 8 * 1024 * 1024
+_ROOMY = {"nodes_max": 2_000_000, "depth_max": 100}  # a state may be larger than an event
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +54,29 @@ def fold(reducer: Reducer, state: State, events: Sequence[Stored], *, upto: int)
 
 def steps(reducer: Reducer, state: State, events: Iterable[Stored]) -> Iterator[Step]:
     """Each event with what it changed; events that the reducer passes by change nothing."""
+    stored = None
     for stored in events:
         before, count = state.value, state.events
         after = before
         if reducer.wants(stored.envelope.type):
             # A reducer that writes into what it is given must not reach the step before.
             given = before if reducer.is_built_in else _copy(before)
-            after = _plain(reducer, _reduce(reducer, given, stored), stored)
-            count += 1
+            after, count = _reduce(reducer, given, stored), count + 1
+            if not reducer.is_built_in:
+                after = _plain(reducer, after, stored)
         state = State(after, count, stored.position)
         yield Step(stored, tuple(changes_between(before, after)), state)
+    if stored is not None:
+        _plain(reducer, state.value, stored)
 
 
 def _reduce(reducer: Reducer, value: JsonObject, stored: Stored) -> JsonObject:
     try:
         result = reducer.reduce(value, stored)
     except Exception as error:
-        raise _failed(reducer, stored, f"found {type(error).__name__}: {error}") from error
+        raise _failed(reducer, stored, f"{type(error).__name__}: {error}") from error
     if type(result) is not dict:
-        raise _failed(reducer, stored, f"found {type(result).__name__} instead of an object")
+        raise _failed(reducer, stored, f"a {type(result).__name__} that is no object")
     return result
 
 
@@ -78,15 +84,17 @@ def _plain(reducer: Reducer, value: JsonObject, stored: Stored) -> JsonObject:
     """The state as plain JSON of its own, unless it is none or too large."""
     try:
         written = encode(value)
+        if len(written) > STATE_BYTES_MAX:
+            raise ReducerFailed(
+                f"expected a state of at most {STATE_BYTES_MAX} bytes from {reducer.reference},"
+                f" found {len(written)} after {_name(stored)}",
+                remedy="Narrow the boundary by tags or type, or use a reducer that keeps less.",
+            )
+        if reducer.is_built_in:  # it only puts together what the strict decoder has let in
+            return value
+        return cast("JsonObject", decode(written, bytes_max=STATE_BYTES_MAX, **_ROOMY))
     except NotInProfile as error:
         raise _failed(reducer, stored, f"a state that is not JSON: {error.detail}") from None
-    if len(written) > STATE_BYTES_MAX:
-        raise ReducerFailed(
-            f"expected a state of at most {STATE_BYTES_MAX} bytes from {reducer.reference},"
-            f" found {len(written)} after {_name(stored)}",
-            remedy="Narrow the boundary by tags or type, or use a reducer that keeps less.",
-        )
-    return value if reducer.is_built_in else cast("JsonObject", load_stored(written))
 
 
 def _copy(value: JsonObject) -> JsonObject:
@@ -94,8 +102,10 @@ def _copy(value: JsonObject) -> JsonObject:
 
 
 def _failed(reducer: Reducer, stored: Stored, found: str) -> ReducerFailed:
+    # Somebody's exception may say anything; it must still fit into an answer.
+    said = found[:300].replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
     return ReducerFailed(
-        f"expected {reducer.reference} to give a state for {_name(stored)}, {found[:300]}"
+        f"expected {reducer.reference} to give a state for {_name(stored)}, found {said}"
     )
 
 

@@ -23,7 +23,7 @@ from penstock.store.query import EventQuery
 
 Index: TypeAlias = Literal["correlation", "tag", "type", "source", "severity", "window", "log"]
 Wanted: TypeAlias = Literal["few", "many", "all"]  # a page, a sample, every match
-Parameter: TypeAlias = "str | int | datetime | list[str] | list[int] | None"
+Parameter: TypeAlias = "str | int | datetime | list[str] | list[str | None] | list[int] | None"
 
 COUNT_MAX = 2_000  # where counting stops: this many is "not rare"
 VALUES_MAX = 500  # more types or sources than this are not walked one by one
@@ -154,6 +154,8 @@ def filter_parameters(query: EventQuery, types: Sequence[str] | None) -> dict[st
         "occurred_from": query.occurred_from,
         "occurred_to": query.occurred_to,
         "tags": [encode({key: value}).decode() for key, value in query.tags] or None,
+        "as_of_position": query.as_of_position,
+        "as_of_instant": query.as_of_instant,
         "found_path": None if found is None else found.path,
         "found_inner": None if found is None else found.inner,
         "true_path": None if true is None else true.path,

@@ -115,11 +115,20 @@ def find_way(
     connection: Connection, query: EventQuery, *, before: int = POSITION_MAX, wanted: Wanted = "few"
 ) -> Way:
     """The walk to take for a query below a position."""
+    before = min(before, end_of(connection, query) + 1)
     types = find_types(connection, query)
     walk = find_walk(connection, query, types, before=before, wanted=wanted)
     if walk.index == "log":
         keep_order(connection)
     return compose(query, types, walk, before=before)
+
+
+def end_of(connection: Connection, query: EventQuery) -> int:
+    """The last position of the log as of the place that the query names."""
+    if query.as_of_instant is not None:
+        parameters: dict[str, Parameter] = {"instant": query.as_of_instant}
+        return cast("int", _one(connection, "position_at", parameters)[0])
+    return POSITION_MAX - 1 if query.as_of_position is None else query.as_of_position
 
 
 def keep_order(connection: Connection) -> None:

@@ -1,0 +1,1 @@
+"""Declare the vocabulary of autonomous development: issues, code, workflows, gates, tools."""

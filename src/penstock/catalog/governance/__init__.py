@@ -1,0 +1,1 @@
+"""Declare the vocabulary of governed metadata: profiles, definitions, KPIs, data, approvals."""

@@ -1,0 +1,1 @@
+"""Check a whole log: every row, every seal, every checkpoint, and where the first damage is."""

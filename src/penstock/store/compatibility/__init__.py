@@ -1,0 +1,1 @@
+"""Read stored payloads back, so that a proposed schema can be tried on them."""

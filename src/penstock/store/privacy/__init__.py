@@ -1,0 +1,1 @@
+"""Keep personal data readable only while its subject's key is there."""

@@ -1,0 +1,149 @@
+"""Hide personal data between judging and storing.
+
+    payload field ──▶ {"$enc": "<key number>.<ciphertext>", "subject": "<pseudonym>"}
+
+What happened before its subject was erased, and comes after, is stored already erased: with an
+empty ciphertext. An event that does not say whose its personal data is gets a subject of its own,
+`event:<id>`. A tag, a cause or a correlation that says the very same as a hidden field says the
+pseudonym instead; what else a publisher writes into the clear stays there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from penstock.envelope.check import content_hash
+from penstock.envelope.envelope import Envelope, JsonValue
+from penstock.envelope.form import json_form
+from penstock.ingress.lot import Judged
+from penstock.ingress.verdict import Accepted
+from penstock.registry.registry import Registry
+from penstock.store.privacy.cipher import FieldPlace, KeyPlace, encrypt
+from penstock.store.privacy.keys import Standing, Subject
+from penstock.store.privacy.marks import Marked, marks_of
+from penstock.store.privacy.paths import Path, at, replaced
+from penstock.store.privacy.vault import Vault
+
+_NOTHING = ""  # instead of a ciphertext: it was erased before it came
+
+
+class _Personal(NamedTuple):
+    """An event with personal data: where in the lot it is, its fields and their pseudonyms."""
+
+    place: int
+    raw: bytes
+    accepted: Accepted
+    fields: list[tuple[Marked, str]]
+
+
+class Hiding:
+    """Hides what schemas mark; implements `ingress.protect.Protect`."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+        self._marked: tuple[Registry | None, frozenset[str]] = (None, frozenset())
+
+    def hide(self, judged: Sequence[Judged], registry: Registry) -> Sequence[Judged]:
+        """The messages with every marked field encrypted."""
+        marked = self._marked_in(registry)
+        if not marked:
+            return judged
+        found = [
+            _Personal(place, item.raw, item.verdict, self._fields(item.verdict, registry))
+            for place, item in enumerate(judged)
+            if isinstance(item.verdict, Accepted) and item.verdict.schema_hash in marked
+        ]
+        if not found:
+            return judged
+        standings = self._vault.standings(_newest(found))
+        hidden = list(judged)
+        for each in found:
+            hidden[each.place] = Judged(each.raw, self._hidden(each, standings))
+        return hidden
+
+    def keyed(self, accepted: Accepted, registry: Registry) -> Accepted:
+        """The event with the content hash that the log keeps for it."""
+        if accepted.schema_hash not in self._marked_in(registry):
+            return accepted
+        return accepted._replace(content_hash=self._content(accepted))
+
+    def _marked_in(self, registry: Registry) -> frozenset[str]:
+        """The hashes of the schemas that mark something; worked out once per registry."""
+        seen, marked = self._marked
+        if seen is not registry:
+            marked = frozenset(
+                each.schema_hash for each in registry.versions if marks_of(each) is not None
+            )
+            self._marked = (registry, marked)
+        return marked
+
+    def _fields(self, accepted: Accepted, registry: Registry) -> list[tuple[Marked, str]]:
+        event, root = accepted.envelope, self._vault.root
+        marks = marks_of(registry.find(event.type, event.schema_version))
+        return [
+            (field, root.pseudonym(event.tenant_id, field.subject or f"event:{event.id}"))
+            for field in (marks.find(event.payload) if marks is not None else ())
+        ]
+
+    def _content(self, accepted: Accepted) -> bytes:
+        # From the claim, which nothing changes, so that doing it twice does no harm.
+        return self._vault.root.content(content_hash(accepted.claimed))
+
+    def _hidden(self, each: _Personal, standings: Mapping[Subject, Standing]) -> Accepted:
+        event = each.accepted.envelope
+        changes: dict[Path, JsonValue] = {}
+        said: dict[str, str] = {}  # what must not be said elsewhere, and what is said instead
+        for field, pseudonym in each.fields:
+            value = at(event.payload, field.path)
+            standing = standings[event.tenant_id, pseudonym]
+            sealed = self._sealed(event, field, pseudonym, standing, value)
+            changes[field.path] = {"$enc": sealed, "subject": pseudonym}
+            if isinstance(value, str | int) and not isinstance(value, bool):
+                said[str(value)] = pseudonym
+        payload = replaced(event.payload, changes)
+        return each.accepted._replace(
+            envelope=_quiet(event, said)._replace(payload=payload),
+            payload_form=json_form(payload),
+            content_hash=self._content(each.accepted),
+        )
+
+    def _sealed(
+        self, event: Envelope, field: Marked, pseudonym: str, standing: Standing, value: JsonValue
+    ) -> str:
+        erased = standing.erased_at is not None and event.occurred_at <= standing.erased_at
+        if erased or standing.wrapped is None:
+            return _NOTHING
+        place = KeyPlace(event.tenant_id, pseudonym, standing.newest)
+        key = self._vault.unwrap(place, standing.wrapped)
+        where = FieldPlace(event.tenant_id, event.id, field.pointer)
+        return encrypt(key, place.number, json_form(value), where, self._vault.nonce())
+
+
+def _newest(found: Sequence[_Personal]) -> dict[Subject, datetime]:
+    """Every subject, and when its newest event happened."""
+    newest: dict[Subject, datetime] = {}
+    for each in found:
+        event = each.accepted.envelope
+        for _, pseudonym in each.fields:
+            subject = (event.tenant_id, pseudonym)
+            newest[subject] = max(newest.get(subject, event.occurred_at), event.occurred_at)
+    return newest
+
+
+def _quiet(event: Envelope, said: Mapping[str, str]) -> Envelope:
+    """The event without what it says again outside its payload."""
+    return event._replace(
+        tags={key: said.get(value, value) for key, value in event.tags.items()},
+        metadata={
+            key: said.get(value, value) if isinstance(value, str) else value
+            for key, value in event.metadata.items()
+        },
+        correlation_id=_instead(event.correlation_id, said),
+        causation_id=_instead(event.causation_id, said),
+    )
+
+
+def _instead(text: str | None, said: Mapping[str, str]) -> str | None:
+    return None if text is None else said.get(text, text)

@@ -1,0 +1,176 @@
+"""Appends share commits, every caller hears what became of its own, and none waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.store.append.support import NOW, appends_on, event, unless
+
+from penstock.base.errors import AppendConflict, StoreUnavailable
+from penstock.store.append.condition import Criteria
+from penstock.store.append.coordinator import Coordinator
+from penstock.store.append.in_memory import LogInMemory
+from penstock.store.append.judging import Calling
+from penstock.store.append.request import Found, Outcome, Request
+
+
+class SlowLog:
+    """A log in memory whose commits wait until they are let go, and are counted."""
+
+    def __init__(self) -> None:
+        self.log = LogInMemory(lambda: NOW)
+        self.batches: list[int] = []
+        self.entered = threading.Semaphore(0)
+        self.gate = threading.Semaphore(0)
+        self.broken: Callable[[], Exception] | None = None
+        self.is_closed = False
+
+    def commit(self, requests: Sequence[Request]) -> list[Outcome]:
+        self.batches.append(len(requests))
+        self.entered.release()
+        assert self.gate.acquire(timeout=20)
+        if self.broken is not None:
+            raise self.broken()
+        return self.log.commit(requests)
+
+    def read(self, tenant_id: str, criteria: Criteria, *, after: int, limit: int) -> Found:
+        return self.log.read(tenant_id, criteria, after=after, limit=limit)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+_prepare = appends_on(LogInMemory(lambda: NOW)).prepare
+
+
+def request(name: str) -> Request:
+    """An append on a boundary that is only its own."""
+    return _prepare(Calling("acme"), [event(name, tags={"show": name})], unless(show=name))
+
+
+def started(coordinator: Coordinator, count: int) -> None:
+    """Wait until so many callers wait; the queue is looked at, not the clock."""
+    for _ in range(10_000):
+        if len(coordinator._waiting) == count:
+            return
+        threading.Event().wait(0.001)
+    raise AssertionError("the callers did not arrive")
+
+
+def test_what_arrives_while_a_commit_runs_shares_the_next_one() -> None:
+    log = SlowLog()
+    coordinator = Coordinator(log)
+    with ThreadPoolExecutor(9) as pool:
+        first = pool.submit(coordinator.append, request("first"))
+        assert log.entered.acquire(timeout=20)
+        others = [pool.submit(coordinator.append, request(f"o{n}")) for n in range(8)]
+        started(coordinator, 8)
+        log.gate.release(2)
+        positions = sorted(each.result(20).positions for each in [first, *others])
+
+    assert log.batches == [1, 8]
+    assert positions == [(n,) for n in range(1, 10)]
+    coordinator.close()
+
+
+def test_each_caller_hears_its_own_outcome() -> None:
+    log = SlowLog()
+    coordinator = Coordinator(log)
+    log.log.commit([request("taken")])
+    refused = _prepare(Calling("acme"), [event("x")], unless(show="taken"))
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(coordinator.append, request("first"))
+        assert log.entered.acquire(timeout=20)
+        bad = pool.submit(coordinator.append, refused)
+        good = pool.submit(coordinator.append, request("good"))
+        started(coordinator, 2)
+        log.gate.release(2)
+
+        assert good.result(20).positions == (3,)
+        assert first.result(20).positions == (2,)
+        with pytest.raises(AppendConflict):
+            bad.result(20)
+    coordinator.close()
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("away"), ValueError("a fault of ours")])
+def test_a_commit_that_fails_is_told_to_everybody_in_it_and_the_next_goes_on(
+    error: Exception,
+) -> None:
+    log = SlowLog()
+    coordinator = Coordinator(log)
+    log.broken = lambda: error
+    with ThreadPoolExecutor(3) as pool:
+        failing = [pool.submit(coordinator.append, request("first"))]
+        assert log.entered.acquire(timeout=20)
+        failing += [pool.submit(coordinator.append, request(f"o{n}")) for n in range(2)]
+        started(coordinator, 2)
+        log.gate.release(2)
+        for each in failing:
+            with pytest.raises(StoreUnavailable):
+                each.result(20)
+    log.broken = None
+    log.gate.release()
+
+    assert coordinator.append(request("after")).positions == (1,)
+    coordinator.close()
+
+
+def test_tasks_and_threads_share_commits() -> None:
+    log = SlowLog()
+    coordinator = Coordinator(log)
+
+    async def main() -> list[tuple[int, ...]]:
+        first = asyncio.create_task(coordinator.append_async(request("first")))
+        await asyncio.to_thread(log.entered.acquire)
+        tasks = [asyncio.create_task(coordinator.append_async(request(f"t{n}"))) for n in range(3)]
+        threads = [
+            asyncio.create_task(asyncio.to_thread(coordinator.append, request(f"s{n}")))
+            for n in range(3)
+        ]
+        await asyncio.to_thread(started, coordinator, 6)
+        log.gate.release(2)
+        return [each.positions for each in await asyncio.gather(first, *tasks, *threads)]
+
+    assert sorted(asyncio.run(main())) == [(n,) for n in range(1, 8)]
+    assert log.batches == [1, 6]
+    coordinator.close()
+
+
+def test_a_task_that_gives_up_does_not_hold_up_the_others() -> None:
+    log = SlowLog()
+    coordinator = Coordinator(log)
+
+    async def main() -> tuple[int, ...]:
+        gone = asyncio.create_task(coordinator.append_async(request("gone")))
+        await asyncio.to_thread(log.entered.acquire)
+        kept = asyncio.create_task(coordinator.append_async(request("kept")))
+        await asyncio.to_thread(started, coordinator, 1)
+        gone.cancel()
+        log.gate.release(2)
+        return (await kept).positions
+
+    assert asyncio.run(main()) == (2,)
+    coordinator.close()
+
+
+def test_closing_commits_what_waits_and_then_lets_go_of_the_log() -> None:
+    log = SlowLog()
+    coordinator = Coordinator(log)
+    with ThreadPoolExecutor(4) as pool:
+        first = pool.submit(coordinator.append, request("first"))
+        assert log.entered.acquire(timeout=20)
+        others = [pool.submit(coordinator.append, request(f"o{n}")) for n in range(2)]
+        started(coordinator, 2)
+        closing = pool.submit(coordinator.close)
+        log.gate.release(2)
+        closing.result(20)
+
+        assert [each.result(20).positions for each in (first, *others)] == [(1,), (2,), (3,)]
+    assert log.is_closed
+    with pytest.raises(StoreUnavailable):
+        coordinator.append(request("late"))

@@ -1,0 +1,262 @@
+"""What is appended is stored, hashed, tagged and counted exactly as what is taken in."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+from tests.store.append.support import NOW, criterion, event, on_postgres, registry, unless
+
+from penstock.base.clock import FixedClock
+from penstock.base.errors import AppendConflict, StoreUnavailable
+from penstock.base.on_postgres import open_pool
+from penstock.envelope.codec import encode
+from penstock.envelope.envelope import JsonObject
+from penstock.ingress.lot import Judged, Lot
+from penstock.ingress.pipeline import judge
+from penstock.ingress.verdict import Arrival
+from penstock.registry.book import RegistryBook
+from penstock.registry.declare import EventType, Payload, Vocabulary
+from penstock.registry.in_memory import InMemoryRegistryStore
+from penstock.store.append.appends import Appends
+from penstock.store.append.condition import Condition
+from penstock.store.append.on_postgres import PostgresLog
+from penstock.store.intake.on_postgres import PostgresIntake
+from penstock.store.ledger.on_postgres import LedgerReader
+from penstock.transport.on_disk import Pending
+
+ODD: list[JsonObject] = [
+    event("plain"),
+    event(
+        "full", payload={"seat": 'A"1\\ \t\n 日本 \u2028', "n": 2**53 - 1},
+        tags={"show": '4\\2"', "seat": "a:b\tc\nd", "user": "日本"}, correlationId='c\\"1',
+        causationId="\\N", traceparent="00-" + "a" * 32 + "-" + "b" * 16 + "-01", ttl=5,
+        metadata={"a\\b": [1.5e300, "\\N", None]}, occurredAt="2026-03-01T10:30:00.123456+02:00",
+        schemaVersion=1,
+    ),
+    event("dashes", payload={"seat": "\\N"}, correlationId="\\\\N"),
+]  # fmt: skip
+
+
+def rows(dsn: str) -> list[dict[str, Any]]:
+    with psycopg.connect(dsn, row_factory=dict_row) as connection:
+        events = connection.execute(
+            "SELECT e.*, payload::text AS payload, tags::text AS tags, metadata::text AS metadata,"
+            " NULL AS received_at, (SELECT array_agg(tag ORDER BY tag) FROM event_tags AS t"
+            " WHERE t.position = e.position AND t.tenant_id = e.tenant_id) AS tagged"
+            " FROM workflow_events AS e ORDER BY position"
+        )
+        return events.fetchall()
+
+
+def books(dsn: str) -> Any:
+    with open_pool(dsn, "penstock_ingest", size_max=1) as pool:
+        return LedgerReader(pool, lambda: Pending(0, 0, [], None, {}, {})).read()
+
+
+@pytest.fixture
+def one_by_one(database: str) -> Iterator[Appends]:
+    with on_postgres(database) as appends:
+        yield appends
+
+
+def test_a_row_is_the_same_whichever_way_it_came_in(database: str, other_database: str) -> None:
+    arrival = Arrival(NOW, "unused", tenant_id="acme")
+    judged = [Judged(raw, judge(raw, arrival, registry())) for raw in map(encode, ODD)]
+    PostgresIntake(other_database).settle(Lot(writer="w", judged=judged))
+
+    with on_postgres(database) as appends:
+        appends.of("acme").append(ODD[:1])  # append_one
+        appends.of("acme").append(ODD[1:2], unless(show="x"))
+        appends.of("acme").append(ODD[1:])  # append_batch, with one that is known
+
+    assert rows(database) == rows(other_database)
+    assert len(rows(database)) == 3
+
+
+def test_everything_appended_is_accounted_for(database: str) -> None:
+    with on_postgres(database) as appends:
+        store = appends.of("acme")
+        store.append([event("a", tags={"show": "1"})], unless(show="1"))
+        store.append([event("b"), event("c"), event("b")])
+        store.append([event("a", tags={"show": "1"})], unless(show="1"))
+        store.append([event("b"), event("d", source="other.office")])
+        with pytest.raises(AppendConflict):
+            store.append([event("e")], unless(show="1"))
+        with pytest.raises(AppendConflict):
+            store.append([event("a", tags={"show": "1"}), event("f")], unless(show="1"))
+
+    account = books(database)
+    assert (account.accepted, account.stored, account.duplicates) == (6, 4, 2)
+    assert account.unexplained == 0
+    counted = {s.source: (s.stored, s.duplicates) for s in account.sources}
+    assert counted == {"box.office": (3, 2), "other.office": (1, 0)}
+
+
+def test_lag_is_counted_as_the_intake_counts_it(database: str, other_database: str) -> None:
+    said = [event("old", occurredAt="2020-01-01T00:00:00Z"), event("new", occurredAt="2100-01-01T00:00:00Z")]
+    arrival = Arrival(NOW, "unused", tenant_id="acme")
+    judged = [Judged(raw, judge(raw, arrival, registry())) for raw in map(encode, said)]
+    PostgresIntake(other_database).settle(Lot(writer="w", judged=judged))
+    with on_postgres(database) as appends:
+        appends.of("acme").append(said)
+
+    (mine,), (theirs,) = books(database).sources, books(other_database).sources
+    assert mine.lag_last_ms == theirs.lag_last_ms == 0
+    assert abs(mine.lag_max_ms - theirs.lag_max_ms) < 600_000
+    assert mine.last_event_at == theirs.last_event_at
+
+
+def test_the_writer_of_appends_is_named_for_what_it_does(one_by_one: Appends, database: str) -> None:
+    one_by_one.of().append([event("a")])
+
+    with psycopg.connect(database) as connection:
+        found = connection.execute("SELECT writer, accepted, settled FROM ledger_writers").fetchall()
+    assert [(writer[:7], accepted, settled) for writer, accepted, settled in found] == [("append-", 1, 1)]
+
+
+def test_a_commit_wakes_whoever_listens_once(one_by_one: Appends, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as listening:
+        listening.execute("LISTEN penstock_events")
+        one_by_one.of().append([event("a")])
+        one_by_one.of().append([event("b"), event("c")])
+        heard = [n.payload for n in listening.notifies(timeout=5, stop_after=2)]
+
+    assert heard == ["1", "3"]
+
+
+def test_a_refused_append_writes_nothing(one_by_one: Appends, database: str) -> None:
+    store = one_by_one.of()
+    store.append([event("a", tags={"show": "42"})])
+    with psycopg.connect(database, autocommit=True) as connection:
+        before = connection.execute("SELECT xmin, position FROM head").fetchone()
+        with pytest.raises(AppendConflict):
+            store.append([event("b")], unless(show="42"))
+        with pytest.raises(AppendConflict):
+            store.append([event("b"), event("c")], unless(show="42"))
+
+        assert connection.execute("SELECT xmin, position FROM head").fetchone() == before
+
+
+def test_what_slipped_in_between_looking_and_locking_is_seen(database: str) -> None:
+    """Another writer holds the head while ours has looked already; then it commits."""
+    with (
+        psycopg.connect(database) as other,
+        on_postgres(database) as appends,
+    ):
+        store = appends.of("acme")
+        store.append([event("first")])  # prepares the statements
+        for n, events in enumerate(([event("a")], [event("b"), event("c")])):
+            other.execute("SELECT 1 FROM head FOR UPDATE")
+            failed: list[Exception] = []
+
+            def late(said: list[JsonObject] = events, boundary: str = str(n)) -> None:
+                try:
+                    store.append(said, unless(show=boundary))
+                except AppendConflict as error:
+                    failed.append(error)
+
+            waiting = threading.Thread(target=late)
+            waiting.start()
+            _wait_for_lock(database)
+            _insert(other, position=2 + n, tag=f"show:{n}")
+            other.commit()
+            waiting.join(20)
+
+            (error,) = failed
+            assert isinstance(error, AppendConflict)
+            assert error.positions == (2 + n,)
+        assert store.append([event("last")]).positions == (4,)
+
+
+def _wait_for_lock(database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as watching:
+        for _ in range(5_000):
+            row = watching.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                " AND datname = current_database()"
+            ).fetchone()
+            if row == (1,):
+                return
+    raise AssertionError("nobody waits for the head")
+
+
+def _insert(connection: psycopg.Connection[Any], *, position: int, tag: str) -> None:
+    connection.execute(
+        "INSERT INTO workflow_events (position, tenant_id, id, type, source, occurred_at, severity,"
+        " severity_rule, content_hash, hash) VALUES (%s, 'acme', %s, 'seat.booked', 's', now(),"
+        " 'info', 'default', '', '')",
+        (position, f"by-hand-{position}"),
+    )
+    connection.execute("INSERT INTO event_tags VALUES ('acme', %s, %s)", (tag, position))
+    connection.execute("UPDATE head SET position = %s", (position,))
+
+
+def test_a_connection_that_breaks_is_opened_again_and_nothing_is_stored_twice(
+    one_by_one: Appends, database: str
+) -> None:
+    store = one_by_one.of("acme")
+    store.append([event("a")])
+    with psycopg.connect(database, autocommit=True) as operator:
+        operator.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+    assert store.append([event("b")], unless(show="42")).positions == (2,)
+    assert store.append([event("b"), event("c")]).positions == (2, 3)
+
+
+def test_without_postgresql_the_caller_is_asked_to_try_again(tmp_path: Any, database: str) -> None:
+    with open_pool(database, "penstock_reader", size_max=1) as pool:
+        log = PostgresLog(f"postgresql:///none?host={tmp_path}", pool)
+        appends = Appends(log, registry=registry, clock=FixedClock(NOW))
+
+        with pytest.raises(StoreUnavailable) as refused:
+            appends.of().append([event("a")])
+
+    assert "same event ids" in refused.value.remedy
+
+
+def test_a_rare_and_a_hot_tag_are_found_by_the_rare_one(one_by_one: Appends, database: str) -> None:
+    store = one_by_one.of("acme")
+    for start in range(0, 3_000, 1_000):
+        store.append([event(f"h{start + n}", tags={"mode": "dev"}) for n in range(1_000)])
+    store.append([event("r", tags={"issue": "42"})])
+    with psycopg.connect(database) as connection:
+        connection.execute("SET enable_seqscan = off")
+        plan = connection.execute(
+            "EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM positions_matching("
+            "'acme', ARRAY['mode:dev', 'issue:42'], NULL, 0, 10)"
+        ).fetchall()
+    text = "\n".join(line for (line,) in plan)
+
+    assert store.append([event("x")], Condition((criterion(mode="dev", issue="42"),))).positions
+    assert "Seq Scan" not in text
+    walked = [line for line in text.splitlines() if "rows=3000" in line or "rows=3001" in line]
+    assert walked == []
+
+
+class Person(Payload):
+    """Somebody."""
+
+    name: str
+
+
+def test_tags_that_a_type_promises_are_boundaries_too(database: str) -> None:
+    book = RegistryBook(InMemoryRegistryStore(), mode="strict")
+    promised = EventType("person.named", Person, tags={"name": "/name"})
+    book.declare([Vocabulary("people", (promised,))])
+    with open_pool(database, "penstock_reader", size_max=1) as pool:
+        appends = Appends(PostgresLog(database, pool), registry=book.current, clock=FixedClock(NOW))
+        store = appends.of()
+        named = event("a", "person.named", payload={"name": "Ada"})
+        store.append([named], unless(name="Ada"))
+
+        with pytest.raises(AppendConflict):
+            store.append([{**named, "id": "b"}], unless(name="Ada"))
+        appends.close()
