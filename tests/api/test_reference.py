@@ -62,11 +62,11 @@ def test_the_description_is_an_openapi_document_without_loose_references(
 def test_every_parameter_of_the_event_list_is_one_that_is_read() -> None:
     samples = {
         "from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "severity": "info",
-        "limit": "5", "jsonPath": "$.a", "type": "a.b",
+        "limit": "5", "jsonPath": "$.a", "type": "a.b", "asOf": "2026-01-01T00:00:00Z",
     }  # fmt: skip
     for name in PARAMETERS["GET /admin/events"]:
         given = name.replace("{key}", "userId")
-        read_query([(given, samples.get(name, "x"))], tenant_id="default")
+        read_query([(given, samples.get(name, "x"))], tenant_id="default", also=("upcast",))
 
 
 def test_a_real_problem_fits_its_schema(api: Server) -> None:

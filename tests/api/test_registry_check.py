@@ -61,7 +61,7 @@ def test_a_breaking_version_is_409_and_says_what_breaks(api: Server, event_type:
     assert {"pointer": "/total", "detail": "is required now"} in problem["errors"]
     assert {
         "pointer": "/total",
-        "detail": "expected a required field, found nothing, in 2 stored events",
+        "detail": "expected a required field, found nothing, in 2 events stored",
     } in problem["errors"]
     assert "of 6 events of the last 30 days 2 would fail" in problem["detail"]
     assert "override" in problem["remedy"]

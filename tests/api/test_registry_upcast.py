@@ -147,10 +147,10 @@ def test_the_stream_shows_them_likewise(api: Server, query: str, payload: Any) -
 )
 def test_so_does_the_websocket(api: Server, query: str, protocols: list[Any], payload: Any) -> None:
     url = f"ws://127.0.0.1:{api.port}/ws?after=0&type={TYPE}{query}"
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
     with connect(
-        url, additional_headers={"Authorization": f"Bearer {TOKEN}"}, subprotocols=protocols or None,
-        proxy=None,
-    ) as socket:  # fmt: skip
+        url, additional_headers=bearer, subprotocols=protocols or None, proxy=None
+    ) as socket:
         while (frame := json.loads(socket.recv(10)))["type"] != "workflow.event.received":
             pass
 

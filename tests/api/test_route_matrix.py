@@ -27,6 +27,8 @@ CANARY = "canary-7f3a9c1e-never-shown"
 EXPECTED: dict[tuple[str, str], str | None] = {
     ("POST", "/v1/events"): "events:publish",
     ("GET", "/v1/events/stream"): "events:read",
+    ("POST", "/v1/append"): "events:publish",
+    ("POST", "/v1/decide/read"): "events:read",
     ("GET", "/v1/state"): "events:read",
     ("GET", "/v1/state/diff"): "events:read",
     ("GET", "/v1/replay"): "events:read",

@@ -140,6 +140,7 @@ def _compete(
     for turn in range(_TURNS):
         for n, append in enumerate(contestants):
             rates[n].append(_rate(append, clients, f"{clients}-{turn}", keys or ["issueId"]))
+    print(clients, [[round(r) for r in each] for each in rates])
     medians = [statistics.median(each) for each in rates]
     return medians[0], max(medians[1:])
 

@@ -70,6 +70,7 @@ SPECIFIED = [
     "penstock.schema.registered",
     "penstock.dead-letters.redriven",
     "penstock.demo.heartbeat",
+    "privacy.subject.erased",
 ]
 LOUD = {
     "filestore.node.missing": (Severity.WARNING, "declared"),

@@ -11,7 +11,7 @@ from penstock.base.ids import uuid7
 from penstock.catalog.vocabularies import ALL
 from penstock.envelope.codec import encode
 from penstock.envelope.envelope import JsonObject
-from penstock.ingress.pipeline import judge
+from penstock.ingress.pipeline import judge, queued_form
 from penstock.ingress.verdict import Accepted, Arrival, Reason, Rejected, Verdict
 from penstock.registry.book import RegistryBook
 from penstock.registry.in_memory import InMemoryRegistryStore
@@ -162,3 +162,24 @@ def test_bad_input_is_kept_verbatim_with_what_it_says_of_itself() -> None:
         "system",
         UUID4,
     )
+
+
+@pytest.mark.parametrize("values", range(19_985, 20_001))
+def test_what_the_door_lets_in_the_ingress_lets_in_also_at_the_limit_of_values(values: int) -> None:
+    payload: JsonObject = {"namespace": "n", "key": "k", "x": [1] * (values - 7)}
+    event: JsonObject = {
+        "type": "metastore.record.updated",
+        "source": "a.b",
+        "payload": payload,
+    }
+    raw, arrival = encode(event), ARRIVAL._replace(fallback_id=uuid7(), tenant_id="acme")
+    verdict = judge(raw, arrival, STRICT)
+    assert isinstance(verdict, Accepted)
+
+    queued = queued_form(verdict, raw, arrival)
+
+    if isinstance(queued, Rejected):
+        assert queued.reason == Reason.TOO_MANY_NODES
+        assert values > 19_990
+    else:
+        assert isinstance(judge(queued, arrival, STRICT), Accepted)

@@ -194,6 +194,24 @@ def test_a_declaration_is_not_quoted_for_a_schema_that_is_another() -> None:
     assert known.example == {"total": 3}
 
 
+def test_personal_fields_are_named_as_such() -> None:
+    mark = {"x-pii": {"subject": "/id"}}
+    schema: JsonObject = {
+        "properties": {
+            "id": {"type": "string"},
+            "name": {"type": "string", **mark},
+            "mail": {"anyOf": [{"type": "string", **mark}, {"type": "null"}]},
+            "home": {"$ref": "#/$defs/home"},
+        },
+        "$defs": {"home": {"type": "object", **mark}},
+    }
+
+    known = entry_of([kept(1, schema)])
+
+    assert [f.path for f in known.fields if f.personal] == ["name", "mail", "home"]
+    assert "| `name` (personal) | string |" in page(known)
+
+
 def test_a_schema_that_refers_to_itself_is_outlined_once() -> None:
     schema: JsonObject = {"properties": {"kid": {"$ref": "#"}}, "type": "object"}
 

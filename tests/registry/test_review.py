@@ -76,7 +76,7 @@ def test_a_compatible_version_says_what_differs_and_that_stored_events_fit() -> 
 
     assert not found.is_breaking
     assert found.wire()["verdict"] == "full"
-    assert found.sentences == ["/note was added", "of 1 events of the last 30 days none would fail"]
+    assert found.sentences == ["/note was added", "of 1 event of the last 30 days none would fail"]
 
 
 def test_an_unchanged_schema_is_not_tried_on_anything() -> None:
@@ -139,6 +139,16 @@ def test_events_of_others_and_older_ones_are_not_looked_at() -> None:
     assert (found.evidence.examined, found.evidence.window.days) == (1, 7)
 
 
+def test_a_personal_field_that_is_stored_hidden_is_not_tried() -> None:
+    hidden: JsonObject = {"$enc": "1.xyz", "subject": "s"}
+    events = [stored(1, {"total": hidden}), stored(2, {"total": hidden, "note": 5})]
+
+    found = reviewer(*events).review(Proposal(TYPE, WITH_NOTE), tenant_id="default")
+
+    assert found.evidence is not None
+    assert [(g.pointer, g.events) for g in found.evidence.groups] == [("/note", 1)]
+
+
 class Renamed(Payload):
     """An order was placed."""
 
@@ -195,10 +205,10 @@ def test_a_breaking_proposal_is_refused_with_everything_that_breaks() -> None:
 
     assert [(f.pointer, f.detail) for f in refused.value.faults] == [
         ("/total", "was integer, is now string"),
-        ("/total", "expected string, found integer, in 1 stored events"),
+        ("/total", "expected string, found integer, in 1 event stored"),
         ("/total", "is read by the trigger big-orders"),
     ]
-    assert "of 1 events of the last 30 days 1 would fail" in refused.value.detail
+    assert "of 1 event of the last 30 days 1 would fail" in refused.value.detail
 
 
 def test_an_override_takes_along_what_breaks_beside_the_schema() -> None:
@@ -208,7 +218,7 @@ def test_an_override_takes_along_what_breaks_beside_the_schema() -> None:
         Proposal(TYPE, TEXT_TOTAL, override=Override("we know")), tenant_id="default"
     )
 
-    said = "of 1 events of the last 30 days 1 would fail: /total expected string, found integer (1)"
+    said = "of 1 event of the last 30 days 1 would fail: /total expected string, found integer (1)"
     assert admitted.override == Override("we know", (said,))
 
 

@@ -154,3 +154,32 @@ def test_a_registry_travels_to_executors_without_its_upcasters() -> None:
 
     assert travelled.versions == known.versions
     assert travelled.upcast(TYPE, 1, {"total": 5}) is None
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        {"$masked": True, "subject": "s"},
+        {"$erased": True, "subject": "s"},
+        {"$enc": "1.xyz", "subject": "s"},
+    ],
+)
+def test_a_hidden_field_travels_along_and_is_not_checked(hidden: JsonObject) -> None:
+    target = version(
+        3, {"properties": {"amount": {"type": "integer"}, "currency": {"type": "string"}}}
+    )
+    known = registry({1: name_amount, 2: add_currency}, version(1), version(2), target)
+
+    assert known.upcast(TYPE, 1, {"total": hidden}) == Upcasted(
+        {"amount": hidden, "currency": "EUR"}, 3
+    )
+
+
+def test_only_what_hides_a_value_is_passed_over() -> None:
+    target = version(3, {"properties": {"amount": {"type": "object", "required": ["x"]}}})
+    known = registry({1: name_amount}, version(1), version(2), target)
+
+    assert isinstance(known.upcast(TYPE, 1, {"total": {"$masked": True}}), UpcastFailed)
+    assert isinstance(known.upcast(TYPE, 1, {"total": {"subject": "s", "y": 1}}), UpcastFailed)
+    inside: JsonObject = {"$masked": True, "subject": "s"}
+    assert isinstance(known.upcast(TYPE, 1, {"total": inside}), Upcasted)

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from penstock.base.errors import (
     AccessDenied,
+    AppendConflict,
     EventRefused,
     Fault,
     NotInProfile,
@@ -32,6 +33,8 @@ _STATUS = {
     "query_invalid": 400,
     "query_too_slow": 422,
     "not_found": 404,
+    "condition_invalid": 422,
+    "append_conflict": 409,
     "schema_invalid": 422,
     "schema_conflict": 409,
     "schema_breaking": 409,
@@ -83,6 +86,7 @@ class Problem:
     remedy: str
     faults: tuple[Fault, ...] = ()
     dead_letter_id: str | None = None
+    members: Mapping[str, JsonValue] = field(default_factory=dict)  # beside those of every problem
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self, instance: str | None = None) -> JsonObject:
@@ -101,7 +105,7 @@ class Problem:
             found["deadLetterId"] = self.dead_letter_id
         if instance is not None:
             found["instance"] = instance
-        return found
+        return found | dict(self.members)
 
 
 class RequestRefused(Exception):
@@ -143,7 +147,15 @@ def problem_of(error: PenstockError) -> Problem:
         headers = _retry(_RETRY_AFTER_S) if isinstance(error, StoreUnavailable) else {}
     else:
         return INTERNAL
-    return Problem(status, error.code, error.detail, error.remedy, error.faults, headers=headers)
+    return Problem(
+        status,
+        error.code,
+        error.detail,
+        error.remedy,
+        error.faults,
+        members=_members(error),
+        headers=headers,
+    )
 
 
 def problem_of_rejected(rejected: Rejected) -> Problem:
@@ -162,6 +174,15 @@ def answer(problem: Problem, instance: str | None = None) -> Response:
     """The problem as a response."""
     body = encode(problem.to_json(instance))
     return Response(body, problem.status, problem.headers, "application/problem+json")
+
+
+def _members(error: PenstockError) -> dict[str, JsonValue]:
+    """What a problem says beside what all of them say."""
+    if not isinstance(error, AppendConflict):
+        return {}
+    positions: list[JsonValue] = [str(position) for position in error.positions]
+    clause = "failIfExists" if error.exists else "query"
+    return {"conflictingPositions": positions, "clause": clause}
 
 
 def _reason_status(reason: str) -> int:

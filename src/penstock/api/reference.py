@@ -34,7 +34,11 @@ _FILTERS = {
     "from": "earliest occurredAt, RFC 3339, inclusive",
     "to": "latest occurredAt, RFC 3339, inclusive",
 }
-_EVENTS = {**_FILTERS, "jsonPath": "SQL/JSON path on the payload"}
+_EVENTS = {
+    **_FILTERS,
+    "jsonPath": "SQL/JSON path on the payload",
+    "asOf": "position or RFC 3339 instant: the log as it was then",
+}
 _LETTERS = {
     "reason": "rejection reason", "source": "what it says is its source", "type": "or its type",
     "via": "http, sdk, queue, import, redrive or system", "redriven": "true, false (default), any",
@@ -82,6 +86,24 @@ PARAMETERS: dict[str, dict[str, str]] = {
 
 _EVENT = {"$ref": "#/components/schemas/Event"}
 _JSON = "application/json"
+_PLACE = {"type": "string", "pattern": "^[0-9]{1,18}$"}
+_QUERY = {
+    "type": "object",
+    "required": ["items"],
+    "properties": {
+        "items": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "properties": {
+                    "types": {"type": "array", "items": {"type": "string"}},
+                    "tags": {"type": "object", "additionalProperties": {"type": "string"}},
+                },
+            },
+        }
+    },
+}
 BODIES: dict[str, dict[str, Any]] = {
     "POST /v1/events": {
         _JSON: {
@@ -93,6 +115,26 @@ BODIES: dict[str, dict[str, Any]] = {
         },
         "application/cloudevents+json": {"type": "object"},
         "application/cloudevents-batch+json": {"type": "array", "items": {"type": "object"}},
+    },
+    "POST /v1/append": {
+        _JSON: {
+            "type": "object",
+            "required": ["events"],
+            "properties": {
+                "events": {"type": "array", "items": _EVENT, "minItems": 1, "maxItems": 1000},
+                "condition": {
+                    "type": "object",
+                    "properties": {"query": _QUERY, "after": _PLACE, "failIfExists": _QUERY},
+                },
+            },
+        }
+    },
+    "POST /v1/decide/read": {
+        _JSON: {
+            "type": "object",
+            "required": ["query"],
+            "properties": {"query": _QUERY, "limit": {"type": "integer"}, "from": _PLACE},
+        }
     },
     "POST /admin/event-schemas": {_JSON: NewSchema.model_json_schema()},
     "POST /admin/event-schemas/check": {_JSON: ProposedSchema.model_json_schema()},
@@ -154,7 +196,7 @@ def operation(method: str, path: str, about: str | None, needs: Scope | None) ->
         "parameters": [*_path_parameters(path), *_query(key)],
         "security": [{"token": []}],
     }
-    if key == "POST /v1/events":
+    if key in ("POST /v1/events", "POST /v1/append"):
         extra["parameters"].append(_header("Idempotency-Key", "makes a repeat a duplicate"))
     if key in BODIES:
         content = {kind: {"schema": schema} for kind, schema in BODIES[key].items()}

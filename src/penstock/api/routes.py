@@ -21,6 +21,7 @@ from starlette.types import Scope as ASGIScope
 from penstock.access.token import Caller, Scope
 from penstock.api.auth import Needs
 from penstock.api.handlers import (
+    append,
     audit,
     dead_letters,
     erasures,
@@ -65,6 +66,8 @@ OPEN: tuple[tuple[str, Open], ...] = (
 ROWS = (
     Row("POST",   "/v1/events",                               publish.publish,           PUBLISH),
     Row("GET",    "/v1/events/stream",                        stream.server_sent,        READ),
+    Row("POST",   "/v1/append",                               append.append,             PUBLISH),
+    Row("POST",   "/v1/decide/read",                          append.read,               READ),
     Row("GET",    "/v1/state",                                state.show_state,          READ),
     Row("GET",    "/v1/state/diff",                           state.show_diff,           READ),
     Row("GET",    "/v1/replay",                               state.show_replay,         READ),

@@ -29,6 +29,8 @@ from penstock.ingress.protect import Protect
 from penstock.registry.book import RegistryBook
 from penstock.registry.on_postgres import PostgresRegistryStore
 from penstock.registry.review import Reviewer
+from penstock.store.append.appends import Appends
+from penstock.store.append.on_postgres import PostgresLog
 from penstock.store.audit.on_disk import open_key
 from penstock.store.audit.on_postgres import AuditReader
 from penstock.store.compatibility.on_postgres import PostgresPayloads
@@ -109,6 +111,15 @@ class House:
         return EventReader(self.readers, self.ingest, cursor_key=self.cursor_key)
 
     @cached_property
+    def appends(self) -> Appends:
+        return Appends(
+            PostgresLog(self.database.dsn, self.readers),
+            registry=self.book.current,
+            clock=self.clock,
+            protect=self.protect,
+        )
+
+    @cached_property
     def reviewer(self) -> Reviewer:
         return Reviewer(self.book.current, PostgresPayloads(self.readers), clock=self.clock)
 
@@ -182,6 +193,8 @@ class House:
         self._stop.set()
         if "transport" in self.__dict__:
             self.transport.close()
+        if "appends" in self.__dict__:
+            self.appends.close()
         for pool in (self.owner, self.ingest, self.readers):
             pool.close()
         self.database.leave()

@@ -24,6 +24,8 @@ from penstock.envelope.envelope import (
     JsonValue,
 )
 from penstock.envelope.form import json_form
+from penstock.envelope.limits import DEPTH_MAX, NODES_MAX
+from penstock.envelope.profile import check_shape
 from penstock.ingress.enrich import enrichment
 from penstock.ingress.verdict import Accepted, Arrival, Reason, Rejected, Verdict
 from penstock.registry.registry import Registry
@@ -193,8 +195,9 @@ def _text(value: JsonValue, most: int) -> str | None:
 def queued_form(accepted: Accepted, raw: bytes, arrival: Arrival) -> bytes | Rejected:
     """The claim with its id and version pinned: what goes on the queue, judged alike for ever.
 
-    Written anew, a message may be longer than it came (1e15 has sixteen digits). What the ingress
-    would then find too large is refused here, before anybody is told that it was accepted.
+    Written anew, a message may be longer than it came (1e15 has sixteen digits) and holds a few
+    values more. What the ingress would then find too large is refused here, before anybody is told
+    that it was accepted.
     """
     pinned: JsonObject = {**accepted.claimed, "id": accepted.envelope.id}
     if accepted.envelope.schema_version is not None:
@@ -202,6 +205,13 @@ def queued_form(accepted: Accepted, raw: bytes, arrival: Arrival) -> bytes | Rej
     if accepted.envelope.tenant_id != DEFAULT_TENANT:
         pinned["tenantId"] = accepted.envelope.tenant_id
     written = codec.encode(pinned)
+    if len(written) <= NODES_MAX:  # every value has a byte at least
+        return written
+    try:
+        check_shape(written, depth_max=DEPTH_MAX, nodes_max=NODES_MAX)
+    except NotInProfile as error:
+        fault = Fault("", f"{error.detail}, once id and version are added")
+        return _reject(raw, arrival, Reason(error.reason), (fault,), pinned)
     if len(written) <= MESSAGE_BYTES_MAX:
         return written
     detail = f"expected at most {MESSAGE_BYTES_MAX} bytes once written out, found {len(written)}"

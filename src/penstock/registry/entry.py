@@ -46,6 +46,7 @@ class FieldEntry(_Wire):
     kind: str
     required: bool
     meaning: str
+    personal: bool = False  # stored encrypted, shown masked
 
 
 class VersionEntry(_Wire):

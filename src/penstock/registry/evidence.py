@@ -94,7 +94,7 @@ class Evidence:
         """The finding in words."""
         newest = "" if self.is_complete else "the newest "
         days = f"{self.window.days} days" if self.window.days != 1 else "day"
-        of = f"of {newest}{self.examined:,} events of the last {days}"
+        of = f"of {newest}{counted(self.examined)} of the last {days}"
         if not self.failing:
             return f"{of} none would fail"
         causes = [f"{g.pointer or 'the payload'} {g.detail} ({g.events:,})" for g in self.groups]
@@ -117,6 +117,11 @@ class _Cause:
     events: int = 0
     sources: Counter[str] = field(default_factory=Counter)
     samples: list[tuple[str, int]] = field(default_factory=list)
+
+
+def counted(events: int) -> str:
+    """So many events, in words."""
+    return f"{events:,} event" if events == 1 else f"{events:,} events"
 
 
 def gather(

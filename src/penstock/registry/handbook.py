@@ -101,7 +101,8 @@ def _fields(entry: TypeEntry) -> Iterator[str]:
     yield "| field | type | meaning |"
     yield "|---|---|---|"
     for field in entry.fields:
-        star = " (required)" if field.required else ""
+        words = [word for word in ("required", "personal") if getattr(field, word)]
+        star = f" ({', '.join(words)})" if words else ""
         yield f"| `{_cell(field.path)}`{star} | {_cell(field.kind)} | {_cell(field.meaning)} |"
 
 

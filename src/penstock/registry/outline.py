@@ -18,6 +18,7 @@ from penstock.registry.reference import References
 
 _DEPTH_MAX = 4
 _OPTIONS_SHOWN = 12
+_PERSONAL = "x-pii"  # how a schema marks personal data
 
 
 class Outlined(NamedTuple):
@@ -27,6 +28,7 @@ class Outlined(NamedTuple):
     kind: str
     required: bool
     meaning: str
+    personal: bool = False
 
 
 def outline(schema: JsonObject) -> list[Outlined]:
@@ -48,7 +50,9 @@ class _Outline:
         for name, given in properties.items():
             told = self._meaning(given)
             is_required = isinstance(required, list) and name in required
-            yield Outlined(before + name, self.kind(given), is_required, told)
+            yield Outlined(
+                before + name, self.kind(given), is_required, told, self._is_personal(given)
+            )
             for inner, step in self._inside(given):
                 yield from self.fields(inner, f"{before}{name}{step}", (*trail, id(node)))
 
@@ -89,6 +93,13 @@ class _Outline:
             node = self._resolved(given)
             said = None if node is None else node.get("description")
         return " ".join(said.split()) if isinstance(said, str) else ""
+
+    def _is_personal(self, given: JsonValue) -> bool:
+        node = self._resolved(given)
+        if node is None or not isinstance(given, dict):
+            return False
+        choices = any(self._is_personal(choice) for choice in _choices(node))
+        return _PERSONAL in given or _PERSONAL in node or choices
 
     def _resolved(self, given: JsonValue) -> JsonObject | None:
         seen: set[int] = set()

@@ -1,11 +1,12 @@
-"""Review a proposed version before it is registered: who and what would it break?
+"""Review a proposed version before it is registered, and say who and what it would break.
 
     schema before it ── compare ──▶ differences ─┐
     stored events ───── gather ───▶ evidence ────┼──▶ Review: verdict, breaking or not, in sentences
     triggers, views ─── reading ──▶ readers ─────┘
 
 A version is breaking when payloads that fitted before may not fit now, when stored events would
-not fit (after their upcasters), or when something is known to read a field that is gone.
+not fit (after their upcasters), or when something is known to read a field that is gone. Personal
+fields that are stored hidden are not tried.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from penstock.registry.evidence import (
     KeptPayload,
     StoredPayloads,
     Window,
+    counted,
     gather,
 )
+from penstock.registry.hidden import seen
 from penstock.registry.proposal import Proposal, check, number_of, publishes, version_before
 from penstock.registry.readers import NoReaders, Reader, Readers
 from penstock.registry.registry import Registry
@@ -79,7 +82,7 @@ class Review:
         broken = breaks(self.differences)
         faults = [Fault(each.pointer, each.detail) for each in broken]
         faults += [
-            Fault(group.pointer, f"{group.detail}, in {group.events:,} stored events")
+            Fault(group.pointer, f"{group.detail}, in {counted(group.events)} stored")
             for group in (self.evidence.groups if self.evidence is not None else ())
         ]
         faults += [
@@ -170,7 +173,8 @@ class Reviewer:
             brought = climb(proposal.event_type, kept.payload, kept.schema_version, number)
             if isinstance(brought, UpcastFailed):
                 return (Fault("", brought.detail),)
-            return proposed.faults(kept.payload if brought is None else brought.payload)
+            payload = kept.payload if brought is None else brought.payload
+            return seen(proposed.faults(payload), payload)
 
         window = Window(self._clock.now() - timedelta(days=days), days)
         return gather(

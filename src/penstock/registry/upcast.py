@@ -5,7 +5,8 @@
 
 A step that is not declared leaves the payload as it is: a compatible change needs none. What is
 stored never changes, and an upcaster that fails shows the original. An upcaster works on a copy, so
-one that is not pure harms nobody but itself.
+one that is not pure harms nobody but itself. A personal field that is hidden stays as it is, and is
+not checked.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import cast
 
 from penstock.envelope.envelope import JsonObject, JsonValue
 from penstock.registry.declare import Upcast, Vocabulary
+from penstock.registry.hidden import seen
 from penstock.registry.schema import SchemaVersion, check_payload
 
 _WORDS_MAX = 200
@@ -63,7 +65,7 @@ class Upcasts:
         brought = self.climb(target.event_type, payload, since, target.version)
         if not isinstance(brought, Upcasted):
             return brought
-        faults = check_payload(target, brought.payload)
+        faults = seen(check_payload(target, brought.payload), brought.payload)
         if faults:
             place = faults[0].pointer or "(root)"
             detail = f"the upcasted payload does not fit: {place} {faults[0].detail}"

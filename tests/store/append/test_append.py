@@ -105,16 +105,17 @@ def test_an_id_with_another_content_refuses_the_whole_append(store: EventStore) 
     with pytest.raises(EventRefused) as twice:
         store.append([event("c", payload={"n": 1}), event("c", payload={"n": 2})])
 
-    assert (refused.value.reason, refused.value.faults[0].pointer) == ("id_conflict", "/events/1/id")
+    assert (refused.value.reason, refused.value.faults[0].pointer) == (
+        "id_conflict",
+        "/events/1/id",
+    )
     assert twice.value.faults[0].pointer == "/events/1/id"
     assert store.append([event("d")]).positions == (2,)
 
 
 def test_fail_if_exists_looks_everywhere_whatever_after_says(store: EventStore) -> None:
     store.append([event("a", tags={"command": "c1"})])
-    once = Condition(
-        (criterion(show="42"),), after=1, fail_if_exists=(criterion(command="c1"),)
-    )
+    once = Condition((criterion(show="42"),), after=1, fail_if_exists=(criterion(command="c1"),))
 
     with pytest.raises(AppendConflict, match="anywhere") as refused:
         store.append([event("b")], once)
@@ -130,7 +131,9 @@ def test_the_first_conflicting_positions_are_named_in_order(store: EventStore) -
     store.append([event(f"e{n}", tags={"show": "42"}) for n in range(15)])
 
     with pytest.raises(AppendConflict) as refused:
-        store.append([event("late")], Condition((criterion(show="42"), criterion("seat.booked")), 2))
+        store.append(
+            [event("late")], Condition((criterion(show="42"), criterion("seat.booked")), 2)
+        )
 
     assert refused.value.positions == tuple(range(3, 13))
 
@@ -146,7 +149,12 @@ def test_a_position_that_the_log_has_not_reached_is_refused(store: EventStore) -
 
 
 def test_a_bad_event_refuses_the_whole_append_and_names_every_fault(store: EventStore) -> None:
-    bad = [event("a"), event("b", "no.such"), event("c", payload={"n": "one"}), {"type": "seat.booked"}]
+    bad = [
+        event("a"),
+        event("b", "no.such"),
+        event("c", payload={"n": "one"}),
+        {"type": "seat.booked"},
+    ]
 
     with pytest.raises(EventRefused) as refused:
         store.append(bad)
@@ -203,7 +211,9 @@ def test_an_event_that_matches_several_items_is_read_once(store: EventStore) -> 
     assert [e.position for e in found.events] == [1]
 
 
-@pytest.mark.parametrize("value", ['"', "\\", "a,b", "{}", "\t\n", "日本", "NULL", "'; --", "%s $1"])
+@pytest.mark.parametrize(
+    "value", ['"', "\\", "a,b", "{}", "\t\n", "日本", "NULL", "'; --", "%s $1"]
+)
 def test_any_tag_value_can_be_a_boundary(store: EventStore, value: str) -> None:
     store.append([event("a", tags={"show": value, "x": "y"})], unless(show=value))
 

@@ -24,7 +24,9 @@ texts = st.text(st.characters(blacklist_characters="\0", blacklist_categories=["
 def read_back(database: str, kind: str, written: bytes | None, form: int) -> Any:
     with psycopg.connect(database, autocommit=True) as connection:
         result = connection.pgconn.exec_params(
-            f"SELECT to_jsonb($1::{kind})::text".encode(), [written], param_formats=[form]  # type: ignore[list-item]
+            f"SELECT to_jsonb($1::{kind})::text".encode(),
+            [written],
+            param_formats=[form],  # type: ignore[list-item]
         )
         assert result.status == psycopg.pq.ExecStatus.TUPLES_OK, result.error_message
         found = result.get_value(0, 0)
@@ -45,7 +47,11 @@ def test_texts_come_back_as_they_are(
 
 
 def test_integers_and_bytes_come_back_as_they_are(database: str) -> None:
-    for kind, element, most in (("int2", INT2, 2**15), ("int4", INT4, 2**31), ("int8", INT8, 2**63)):
+    for kind, element, most in (
+        ("int2", INT2, 2**15),
+        ("int4", INT4, 2**31),
+        ("int8", INT8, 2**63),
+    ):
         items = [0, -1, most - 1, -most]
         assert read_back(database, f"{kind}[]", pack_integers(items, element), 1) == items
         assert read_back(database, f"{kind}[]", pack_integers([], element), 1) == []

@@ -103,7 +103,14 @@ class Machine(RuleBasedStateMachine):
             condition = Condition(meant, after, exists)
         return self.twin.prepare(Calling(tenant), made, condition)
 
-    @rule(ask=asked.filter(lambda ask: len({n for n, *_ in ask[1] if n is not None}) == len([n for n, *_ in ask[1] if n is not None])))
+    @rule(
+        ask=asked.filter(
+            lambda ask: (
+                len({n for n, *_ in ask[1] if n is not None})
+                == len([n for n, *_ in ask[1] if n is not None])
+            )
+        )
+    )
     def append(self, ask: Any) -> None:
         request = self.request(ask)
         assert [said(o) for o in self.real.log.commit([request])] == [
@@ -125,7 +132,12 @@ class Machine(RuleBasedStateMachine):
         except PenstockError:
             return None  # one id with two contents, refused before any log hears of it
 
-    @rule(tenant=st.sampled_from("ab"), meant=several, behind=st.integers(0, 9), limit=st.integers(1, 4))
+    @rule(
+        tenant=st.sampled_from("ab"),
+        meant=several,
+        behind=st.integers(0, 9),
+        limit=st.integers(1, 4),
+    )
     def read(self, tenant: str, meant: Any, behind: int, limit: int) -> None:
         self.compare(tenant, meant, max(0, self.head - behind), limit)
 

@@ -98,7 +98,10 @@ def test_everything_appended_is_accounted_for(database: str) -> None:
 
 
 def test_lag_is_counted_as_the_intake_counts_it(database: str, other_database: str) -> None:
-    said = [event("old", occurredAt="2020-01-01T00:00:00Z"), event("new", occurredAt="2100-01-01T00:00:00Z")]
+    said = [
+        event("old", occurredAt="2020-01-01T00:00:00Z"),
+        event("new", occurredAt="2100-01-01T00:00:00Z"),
+    ]
     arrival = Arrival(NOW, "unused", tenant_id="acme")
     judged = [Judged(raw, judge(raw, arrival, registry())) for raw in map(encode, said)]
     PostgresIntake(other_database).settle(Lot(writer="w", judged=judged))
@@ -111,12 +114,18 @@ def test_lag_is_counted_as_the_intake_counts_it(database: str, other_database: s
     assert mine.last_event_at == theirs.last_event_at
 
 
-def test_the_writer_of_appends_is_named_for_what_it_does(one_by_one: Appends, database: str) -> None:
+def test_the_writer_of_appends_is_named_for_what_it_does(
+    one_by_one: Appends, database: str
+) -> None:
     one_by_one.of().append([event("a")])
 
     with psycopg.connect(database) as connection:
-        found = connection.execute("SELECT writer, accepted, settled FROM ledger_writers").fetchall()
-    assert [(writer[:7], accepted, settled) for writer, accepted, settled in found] == [("append-", 1, 1)]
+        found = connection.execute(
+            "SELECT writer, accepted, settled FROM ledger_writers"
+        ).fetchall()
+    assert [(writer[:7], accepted, settled) for writer, accepted, settled in found] == [
+        ("append-", 1, 1)
+    ]
 
 
 def test_a_commit_wakes_whoever_listens_once(one_by_one: Appends, database: str) -> None:

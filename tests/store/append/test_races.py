@@ -68,7 +68,9 @@ def test_accounts_that_are_read_decided_and_appended_to_at_once_never_go_below_z
         stores = [stack.enter_context(on_postgres(database)).of("acme") for _ in range(2)]
         pool = stack.enter_context(ThreadPoolExecutor(spenders))
         spent = list(pool.map(lambda n: spend(stores[n % 2], n), range(spenders)))
-        balances = [len(stores[0].read((criterion(account=str(n)),)).events) for n in range(accounts)]
+        balances = [
+            len(stores[0].read((criterion(account=str(n)),)).events) for n in range(accounts)
+        ]
 
     assert sum(spent) == sum(balances)
     assert max(balances) <= start

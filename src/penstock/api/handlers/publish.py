@@ -60,7 +60,7 @@ class _Sent:
 async def publish(request: Request, caller: Caller) -> Response:
     """Publish one event or a batch."""
     house, received = house_of(request), metrics_of(request).received
-    key = _idempotency_key(request)
+    key = idempotency_key(request)
     is_binary = MARK in request.headers
     if not is_binary:
         require_media_type(request, JSON, STRUCTURED, BATCH)
@@ -149,7 +149,8 @@ def _read(body: bytes, items_max: int) -> _Sent:
     return _Sent(items, is_batch=True)
 
 
-def _idempotency_key(request: Request) -> str | None:
+def idempotency_key(request: Request) -> str | None:
+    """The key under which a repeat is the same request; None when there is none."""
     key = request.headers.get("idempotency-key")
     if key is not None and _KEY.fullmatch(key) is None:
         raise QueryInvalid(

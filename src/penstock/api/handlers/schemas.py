@@ -128,6 +128,7 @@ async def check(request: Request, caller: Caller) -> Response:
         schema=cast("JsonObject", wanted.document),
         version=wanted.version,
     )
+    _check_marks(proposal.schema)
     review = partial(house_of(request).reviewer.review, proposal, tenant_id=caller.tenant_id)
     return reply({"data": (await run_in_threadpool(review, days=wanted.days)).wire()})
 

@@ -30,9 +30,14 @@ class LogInMemory:
         self._lock = threading.Lock()
 
     def commit(self, requests: Sequence[Request]) -> list[Outcome]:
-        """One after the other, as if each had come alone."""
+        """One after the other, as if each had come alone.
+
+        But for one thing: an `after` that lies beyond the log is judged by where the log ended
+        before, since nobody can have read what was not there yet.
+        """
         with self._lock:
-            return [self._append(request) for request in requests]
+            head = len(self.events)
+            return [self._append(request, head) for request in requests]
 
     def read(self, tenant_id: str, criteria: Criteria, *, after: int, limit: int) -> Found:
         """The first matching events after a position; `after` is the last one when there are more.
@@ -48,8 +53,8 @@ class LogInMemory:
     def close(self) -> None:
         """Nothing to let go of."""
 
-    def _append(self, request: Request) -> Outcome:
-        condition, head = request.condition, len(self.events)
+    def _append(self, request: Request, head: int) -> Outcome:
+        condition = request.condition
         known = [self._find(request.tenant_id, entry) for entry in request.entries]
         taken = _taken(request, known)
         if taken is not None:

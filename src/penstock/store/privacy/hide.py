@@ -10,9 +10,10 @@ pseudonym instead; what else a publisher writes into the clear stays there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from functools import cache
+from typing import NamedTuple, TypeAlias
 
 from penstock.envelope.check import content_hash
 from penstock.envelope.envelope import Envelope, JsonValue
@@ -26,6 +27,7 @@ from penstock.store.privacy.marks import Marked, marks_of
 from penstock.store.privacy.paths import Path, at, replaced
 from penstock.store.privacy.vault import Vault
 
+KeyOf: TypeAlias = Callable[[KeyPlace, bytes], bytes]
 _NOTHING = ""  # instead of a ciphertext: it was erased before it came
 
 
@@ -59,8 +61,9 @@ class Hiding:
             return judged
         standings = self._vault.standings(_newest(found))
         hidden = list(judged)
+        key_of = cache(self._vault.unwrap)  # for this lot only: a key that is kept is not erased
         for each in found:
-            hidden[each.place] = Judged(each.raw, self._hidden(each, standings))
+            hidden[each.place] = Judged(each.raw, self._hidden(each, standings, key_of))
         return hidden
 
     def keyed(self, accepted: Accepted, registry: Registry) -> Accepted:
@@ -91,14 +94,21 @@ class Hiding:
         # From the claim, which nothing changes, so that doing it twice does no harm.
         return self._vault.root.content(content_hash(accepted.claimed))
 
-    def _hidden(self, each: _Personal, standings: Mapping[Subject, Standing]) -> Accepted:
+    def _hidden(
+        self, each: _Personal, standings: Mapping[Subject, Standing], key_of: KeyOf
+    ) -> Accepted:
         event = each.accepted.envelope
         changes: dict[Path, JsonValue] = {}
         said: dict[str, str] = {}  # what must not be said elsewhere, and what is said instead
         for field, pseudonym in each.fields:
             value = at(event.payload, field.path)
             standing = standings[event.tenant_id, pseudonym]
-            sealed = self._sealed(event, field, pseudonym, standing, value)
+            place = KeyPlace(event.tenant_id, pseudonym, standing.newest)
+            sealed = _NOTHING
+            if standing.wrapped is not None and not _is_erased(event, standing):
+                where = FieldPlace(event.tenant_id, event.id, field.pointer)
+                key, nonce = key_of(place, standing.wrapped), self._vault.nonce()
+                sealed = encrypt(key, place.number, json_form(value), where, nonce)
             changes[field.path] = {"$enc": sealed, "subject": pseudonym}
             if isinstance(value, str | int) and not isinstance(value, bool):
                 said[str(value)] = pseudonym
@@ -109,16 +119,10 @@ class Hiding:
             content_hash=self._content(each.accepted),
         )
 
-    def _sealed(
-        self, event: Envelope, field: Marked, pseudonym: str, standing: Standing, value: JsonValue
-    ) -> str:
-        erased = standing.erased_at is not None and event.occurred_at <= standing.erased_at
-        if erased or standing.wrapped is None:
-            return _NOTHING
-        place = KeyPlace(event.tenant_id, pseudonym, standing.newest)
-        key = self._vault.unwrap(place, standing.wrapped)
-        where = FieldPlace(event.tenant_id, event.id, field.pointer)
-        return encrypt(key, place.number, json_form(value), where, self._vault.nonce())
+
+def _is_erased(event: Envelope, standing: Standing) -> bool:
+    """Whether the event happened before its subject was erased."""
+    return standing.erased_at is not None and event.occurred_at <= standing.erased_at
 
 
 def _newest(found: Sequence[_Personal]) -> dict[Subject, datetime]:

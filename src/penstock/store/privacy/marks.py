@@ -228,6 +228,8 @@ def _schemas(node: JsonObject, word: str) -> JsonObject:
 
 def _subject(payload: JsonValue, path: Path, said: str) -> str | None:
     """Whose a field is: the text or number that the mark points to."""
+    if _SUBJECT.fullmatch(said) is None:
+        return None
     up, _, pointer = said.partition("/")
     start = path[: -int(up)] if up and int(up) <= len(path) else ()
     value = at(payload, start)
