@@ -249,3 +249,25 @@ def test_the_live_stream_shows_no_personal_data(api: Server) -> None:
 
     assert frame["data"]["event"]["payload"]["email"]["$masked"] is True
     assert not hits(json.dumps(frame).encode())
+
+
+def test_hidden_fields_do_not_count_as_events_that_would_fail(api: Server) -> None:
+    publish(api, moved("compat-1", "cust-compat"))
+    wider = {**SCHEMA, "properties": {**SCHEMA["properties"], "floor": {"type": "integer"}}}
+
+    review = api.admin.post("/admin/event-schemas/check", json={"eventType": TYPE, "schema": wider})
+
+    assert review.json()["data"]["breaking"] is False, review.text
+
+
+def test_what_is_appended_on_a_condition_is_hidden_and_sealed_alike(api: Server) -> None:
+    events = [moved("append-1", "cust-append"), moved("append-2", "cust-append", rooms=4)]
+
+    first = api.admin.post("/v1/append", json={"events": events})
+    again = api.admin.post("/v1/append", json={"events": events})
+
+    assert first.status_code == again.status_code == 200, first.text
+    assert first.json() == again.json(), "the same append is answered as it was"
+    assert shown(api, "append-1")["payload"]["email"]["$masked"] is True
+    assert shown(api, "append-2", Scope.PII_READ)["payload"] == events[1]["payload"]
+    seal_and_verify(api)

@@ -303,7 +303,8 @@ def test_the_ledger_is_one_figure_per_line_then_one_source_per_line(
     assert [line.split() for line in lines[:6]] == [
         [name, str(LEDGER[name])] for name in list(LEDGER)[:6]
     ]
-    assert lines[6] == "source  a.b  stored 7  duplicates 1  deadLettered 0"
+    assert lines[6].split() == ["refused", "0"]
+    assert lines[7] == "source  a.b  stored 7  duplicates 1  deadLettered 0"
 
 
 def test_a_ledger_that_does_not_add_up_exits_1(run: Any, desk: Any, answers: Any) -> None:

@@ -40,6 +40,7 @@ from penstock.store.intake.on_postgres import LogIndex, PostgresIntake
 from penstock.store.ledger.on_postgres import LedgerReader
 from penstock.store.on_postgres import EventReader
 from penstock.store.privacy.hide import Hiding
+from penstock.store.privacy.marks import as_stored
 from penstock.store.privacy.on_postgres import PostgresErasable
 from penstock.store.privacy.vault import Vault
 from penstock.store.timetravel.on_postgres import PostgresHistory, open_time_travel
@@ -121,7 +122,8 @@ class House:
 
     @cached_property
     def reviewer(self) -> Reviewer:
-        return Reviewer(self.book.current, PostgresPayloads(self.readers), clock=self.clock)
+        payloads = PostgresPayloads(self.readers)
+        return Reviewer(self.book.current, payloads, clock=self.clock, as_stored=as_stored)
 
     @cached_property
     def history(self) -> PostgresHistory:

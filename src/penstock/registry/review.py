@@ -119,12 +119,14 @@ class Reviewer:
         readers: Readers | None = None,
         clock: Clock | None = None,
         seconds: Callable[[], float] = time.monotonic,
+        as_stored: Callable[[JsonObject], JsonObject] = lambda schema: schema,
     ) -> None:
         self._registry = registry
         self._stored = stored
         self._readers = readers or NoReaders()
         self._clock = clock or SystemClock()
         self._seconds = seconds
+        self._as_stored = as_stored  # what is stored of a payload may differ from what was sent
 
     def review(self, proposal: Proposal, *, tenant_id: str, days: int = DAYS_DEFAULT) -> Review:
         """What registering the proposal would mean; SchemaInvalid when it could not be at all."""
@@ -166,7 +168,7 @@ class Reviewer:
     def _gather(
         self, proposal: Proposal, number: int, registry: Registry, tenant_id: str, days: int
     ) -> Evidence:
-        proposed = PayloadCheck(proposal.schema)
+        proposed = PayloadCheck(self._as_stored(proposal.schema))
         climb = registry.upcasts.climb
 
         def faults_of(kept: KeptPayload) -> tuple[Fault, ...]:

@@ -115,7 +115,11 @@ def change_text(rng: random.Random, session: Session) -> Done:
     after = rng.choice([other_byte(rng, before), before + "x", None]) if before else "x"
     if after is None and column not in ("correlation_id", "causation_id", "traceparent"):
         after = ""
-    update(session, column, "text", position, after)
+    try:
+        with session.transaction():
+            update(session, column, "text", position, after)
+    except psycopg.errors.UniqueViolation:  # another event has that id
+        update(session, column, "text", position, f"{before}x")
     return f"{column} at {position}: {before!r} to {after!r}", position
 
 

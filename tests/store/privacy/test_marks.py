@@ -9,7 +9,8 @@ from tests.store.privacy.support import CUSTOMER, PAYLOAD, version
 
 from penstock.catalog.vocabularies import ALL
 from penstock.envelope.envelope import JsonObject, JsonValue
-from penstock.store.privacy.marks import Marks, mark_faults, marks_of
+from penstock.registry.schema import PayloadCheck
+from penstock.store.privacy.marks import Marks, as_stored, mark_faults, marks_of
 from penstock.store.privacy.paths import at, pointer_to, replaced
 
 PII = {"x-pii": {"subject": "/id"}}
@@ -171,3 +172,26 @@ def test_a_path_leads_to_a_value_or_to_nothing() -> None:
     assert at(value, ("a", 2)) is None
     assert at(value, ("a", "0")) is None
     assert pointer_to(("a", 1, "b/~")) == "/a/1/b~1~0"
+
+
+def test_what_is_stored_fits_the_schema_as_it_is_stored() -> None:
+    hidden: JsonObject = {"$enc": "1.AAAA", "subject": "5f0e"}
+    check = PayloadCheck(as_stored(CUSTOMER))
+
+    assert check.faults(PAYLOAD) == ()
+    assert check.faults({"customerId": "c", "email": hidden, "contacts": [{"phone": hidden}]}) == ()
+    assert check.faults({"customerId": "c", "email": {"$enc": 1, "subject": "x"}}) != ()
+    assert check.faults({"customerId": hidden}) != (), "what is not marked is never hidden"
+    assert PayloadCheck(CUSTOMER).faults({"customerId": "c", "email": hidden}) != ()
+
+
+def test_a_field_called_like_the_mark_is_no_mark() -> None:
+    schema: JsonObject = {"properties": {"x-pii": {"type": "string"}}, "enum": [{"x-pii": {}}]}
+
+    assert as_stored(schema) == schema
+
+
+def test_a_schema_without_marks_is_stored_as_it_is_sent() -> None:
+    plain: JsonObject = {"type": "object", "enum": [{"a": 1}]}
+
+    assert as_stored(plain) is plain

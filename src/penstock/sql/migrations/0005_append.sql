@@ -55,46 +55,47 @@ RETURNS TABLE (place bigint) LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 AS $$
 $$;
 
 -- One event, at most one criterion. The position it got; NULL when anything at all stands in the
--- way, and append_batch then says what. The head is moved first, which takes its lock; should
--- something have slipped in before, it is moved back.
+-- way, and append_batch then says what. The head is moved first, which takes its lock. `seen` is a
+-- position that the caller knows to be committed: if the head was still there, nothing can have
+-- slipped in after the check; else what came since is checked too, and the head moved back if need
+-- be. Nearly every append is of this kind, so it is kept to four statements.
 --
 -- `line` is the row as store/intake/rows.py writes and hashes it, from the tenant on: text of COPY,
 -- in which only a backslash is escaped, by another one.
 CREATE FUNCTION append_one(
-  by_writer text, line text, is_new boolean, c_tags text[], c_types text[], c_after bigint
+  by_writer text, seen bigint, line text, e_tags text[], is_new boolean, c_tags text[], c_types text[], c_after bigint
 ) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
-  f    text[] := string_to_array(line, E'\t', '\N');
-  seen bigint;
-  got  bigint;
-  at   timestamptz;
-  lag  bigint;
+  f   text[] := string_to_array(line, E'\t', '\N');
+  got bigint;
+  at  timestamptz;
+  lag bigint;
 BEGIN
-  SELECT h.position INTO seen FROM head AS h WHERE h.one;
-  IF c_after > seen THEN
-    RETURN NULL;
-  END IF;
-  IF cardinality(c_tags) = 1 AND c_types IS NULL THEN   -- nearly always, and the shortest plan
+  IF cardinality(c_tags) = 1 AND c_types IS NULL THEN   -- nearly always, and by far the shortest plan
     PERFORM FROM event_tags AS t WHERE t.tenant_id = f[1] AND t.tag = c_tags[1] AND t.position > c_after LIMIT 1;
+    IF FOUND THEN
+      RETURN NULL;
+    END IF;
   ELSIF c_after IS NOT NULL THEN
     PERFORM FROM positions_matching(f[1], c_tags, c_types, c_after, 1);
-  ELSE
-    PERFORM WHERE false;
+    IF FOUND THEN
+      RETURN NULL;
+    END IF;
   END IF;
-  IF NOT FOUND AND NOT is_new THEN
+  IF NOT is_new THEN
     PERFORM FROM workflow_events AS e WHERE e.tenant_id = f[1] AND e.id >= f[2] AND e.id <= f[2] ORDER BY e.id LIMIT 1;
-  END IF;
-  IF FOUND THEN
-    RETURN NULL;
+    IF FOUND THEN
+      RETURN NULL;
+    END IF;
   END IF;
   UPDATE head AS h SET position = h.position + 1, received_at = greatest(h.received_at, clock_timestamp())
    WHERE h.one RETURNING h.position, h.received_at INTO got, at;
-  IF got > seen + 1 THEN
+  IF got > seen + 1 OR c_after >= got THEN
     PERFORM FROM positions_matching(f[1], c_tags, c_types, greatest(c_after, seen), 1) WHERE c_after IS NOT NULL;
     IF NOT FOUND AND NOT is_new THEN
       PERFORM FROM workflow_events AS e WHERE e.tenant_id = f[1] AND e.id >= f[2] AND e.id <= f[2] ORDER BY e.id LIMIT 1;
     END IF;
-    IF FOUND THEN
+    IF FOUND OR c_after >= got THEN
       UPDATE head AS h SET position = got - 1 WHERE h.one;
       RETURN NULL;
     END IF;
@@ -107,11 +108,9 @@ BEGIN
     VALUES
       (got, at, f[1], f[2], f[3], f[4], f[5]::timestamptz, replace(f[6], '\\', '\')::jsonb, replace(f[7], '\\', '\')::jsonb,
        replace(f[8], '\\', '\'), replace(f[9], '\\', '\'), f[10], f[11]::bigint, replace(f[12], '\\', '\')::jsonb, f[13]::integer,
-       f[14], f[15], f[16], replace(f[17], '\\', '\')::bytea, replace(f[18], '\\', '\')::bytea)
-    RETURNING tags),
+       f[14], f[15], f[16], replace(f[17], '\\', '\')::bytea, replace(f[18], '\\', '\')::bytea)),
   tagged AS (
-    INSERT INTO event_tags (position, tenant_id, tag)
-    SELECT got, f[1], t.key || ':' || t.value FROM stored CROSS JOIN LATERAL jsonb_each_text(stored.tags) AS t),
+    INSERT INTO event_tags (position, tenant_id, tag) SELECT got, f[1], t.tag FROM unnest(e_tags) AS t (tag)),
   sourced AS (
     INSERT INTO ledger_sources AS s (tenant_id, source, stored, lag_total_ms, lag_last_ms, lag_max_ms, last_event_at)
     VALUES (f[1], f[4], 1, lag, lag, lag, f[5]::timestamptz)
@@ -127,8 +126,9 @@ BEGIN
 END $$;
 
 -- Several appends, each all or nothing, in one commit. Events name their append by number; so do
--- criteria, of which each is a row: its clause (0: after a position, 1: anywhere), tags, types.
--- The caller sees to it that no append of a batch could match another's criteria or has its ids.
+-- criteria: those of one tag alone (s_…), which are nearly all and have a short plan, and any others
+-- (c_…). A clause is 0 for "after a position" and 1 for "anywhere". The caller sees to it that no
+-- append of a batch could match another's criteria or has one of its ids.
 --
 --   base        the position before the first that was stored
 --   hit, hit_*  criteria that matched: append, clause, and the first positions found, none of them
@@ -139,6 +139,7 @@ CREATE FUNCTION append_batch(
   by_writer text, appends integer,
   e_append integer[], e_line text[],
   k_event integer[], k_tenant text[], k_id text[], k_content bytea[],
+  s_append integer[], s_clause smallint[], s_tenant text[], s_tag text[], s_after bigint[],
   c_append integer[], c_clause smallint[], c_tenant text[], c_tags text[], c_types text[], c_after bigint[],
   OUT base bigint, OUT hit integer[], OUT hit_clause smallint[], OUT hit_places text[],
   OUT known integer[], OUT known_place bigint[], OUT known_same boolean[], OUT dropped integer[]
@@ -150,12 +151,22 @@ DECLARE
   repeats    bigint := 0;
 BEGIN
   SELECT h.position INTO seen FROM head AS h WHERE h.one;
+  IF cardinality(s_append) > 0 THEN
+    SELECT array_agg(s.append), array_agg(s.clause), array_agg(m.places) INTO hit, hit_clause, hit_places
+      FROM unnest(s_append, s_clause, s_tenant, s_tag, s_after) AS s (append, clause, tenant, tag, after)
+     CROSS JOIN LATERAL (
+           SELECT string_agg(p.position::text, ',')
+             FROM (SELECT t.position FROM event_tags AS t
+                    WHERE t.tenant_id = s.tenant AND t.tag = s.tag AND t.position > s.after
+                    ORDER BY t.position LIMIT 10) AS p) AS m (places)
+     WHERE m.places IS NOT NULL OR s.after > seen;
+  END IF;
   IF cardinality(c_append) > 0 THEN
-    SELECT array_agg(c.append), array_agg(c.clause), array_agg(m.places) INTO hit, hit_clause, hit_places
+    SELECT hit || array_agg(c.append), hit_clause || array_agg(c.clause), hit_places || array_agg(m.places) INTO hit, hit_clause, hit_places
       FROM unnest(c_append, c_clause, c_tenant, c_tags, c_types, c_after) AS c (append, clause, tenant, tags, types, after)
      CROSS JOIN LATERAL (
-           SELECT string_agg(p.place::text, ',') FROM positions_matching(c.tenant, c.tags::text[], c.types::text[], c.after, 10) AS p
-          ) AS m (places)
+           SELECT string_agg(p.place::text, ',')
+             FROM positions_matching(c.tenant, c.tags::text[], c.types::text[], c.after, 10) AS p) AS m (places)
      WHERE m.places IS NOT NULL OR c.after > seen;
   END IF;
   -- When every append is refused already and nothing of it is stored, there is nothing to lock for.
@@ -171,13 +182,16 @@ BEGIN
     END IF;
   END IF;
   SELECT h.position, greatest(h.received_at, clock_timestamp()) INTO base, at FROM head AS h WHERE h.one FOR UPDATE;
-  IF base > seen AND cardinality(c_append) > 0 THEN
+  IF base > seen THEN
     SELECT hit || array_agg(c.append), hit_clause || array_agg(c.clause), hit_places || array_agg(m.places) INTO hit, hit_clause, hit_places
-      FROM unnest(c_append, c_clause, c_tenant, c_tags, c_types, c_after) AS c (append, clause, tenant, tags, types, after)
+      FROM (SELECT s.append, s.clause, s.tenant, ARRAY[s.tag] AS tags, NULL::text[] AS types, s.after
+              FROM unnest(s_append, s_clause, s_tenant, s_tag, s_after) AS s (append, clause, tenant, tag, after)
+             UNION ALL
+            SELECT c.append, c.clause, c.tenant, c.tags::text[], c.types::text[], c.after
+              FROM unnest(c_append, c_clause, c_tenant, c_tags, c_types, c_after) AS c (append, clause, tenant, tags, types, after)) AS c
      CROSS JOIN LATERAL (
            SELECT string_agg(p.place::text, ',')
-             FROM positions_matching(c.tenant, c.tags::text[], c.types::text[], greatest(c.after, seen), 10) AS p
-          ) AS m (places)
+             FROM positions_matching(c.tenant, c.tags, c.types, greatest(c.after, seen), 10) AS p) AS m (places)
      WHERE m.places IS NOT NULL;
   END IF;
   dropped := hit;

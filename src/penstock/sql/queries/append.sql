@@ -7,11 +7,11 @@ SELECT set_config('plan_cache_mode', 'force_generic_plan', false), set_config('l
 
 -- name: append_one
 -- why:  A lone event on a lone criterion, which is nearly every append, is worth a plan of its own.
-SELECT append_one($1, $2, $3, $4, $5, $6);
+SELECT append_one($1, $2, $3, $4, $5, $6, $7, $8);
 
 -- name: append_batch
 -- why:  Whatever waited while the last commit ran, in one round trip and one commit.
-SELECT * FROM append_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14);
+SELECT * FROM append_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19);
 
 -- name: matching
 -- why:  The events a decision depends on, oldest first, found the way its condition will be checked.

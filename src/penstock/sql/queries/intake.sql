@@ -1,6 +1,7 @@
 -- name: never_scan
--- why:  The only read of a lot is a probe by key; a scan of the log can never be the right plan.
-SET enable_seqscan = off;
+-- why:  The only read of a lot is a probe by key; whatever walks the whole log or a whole index of it can never be right.
+SELECT set_config(name, 'off', false)
+  FROM unnest(ARRAY['enable_seqscan', 'enable_hashjoin', 'enable_mergejoin', 'enable_bitmapscan', 'enable_material', 'enable_memoize', 'jit']) AS name;
 
 -- name: bound_waits
 -- why:  Whoever holds the head lock and stalls must not hold everybody else for ever.
@@ -19,10 +20,10 @@ SELECT epoch FROM ingress_epoch;
 SELECT segment FROM ledger_segments WHERE segment = ANY (%(segments)s::text[]);
 
 -- name: known
--- why:  The same id again is a duplicate or a conflict; the content hash tells which.
+-- why:  The same id again is a duplicate or a conflict; the content hash tells which. LIMIT 1 makes it a probe per id, never a walk.
 SELECT e.id, e.content_hash
   FROM unnest(%(ids)b::text[]) AS u (id)
-  JOIN workflow_events e ON e.tenant_id = %(tenant)s AND e.id = u.id;
+ CROSS JOIN LATERAL (SELECT k.id, k.content_hash FROM workflow_events k WHERE k.tenant_id = %(tenant)s AND k.id = u.id LIMIT 1) AS e;
 
 -- name: copy
 -- why:  COPY straight into the log is the fastest durable way in; the positions are already known.

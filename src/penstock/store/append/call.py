@@ -8,8 +8,9 @@ PostgreSQL counts rows from 1, so the numbers of events do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from penstock.base.errors import AppendConflict
 from penstock.store.append.arrays import (
@@ -31,8 +32,11 @@ from penstock.store.append.request import (
 )
 
 TEXT_FORM, BINARY_FORM = 0, 1
-BATCH_FORMS = (TEXT_FORM, TEXT_FORM) + (BINARY_FORM,) * 12
-ONE_FORMS = (TEXT_FORM,) * 6
+BATCH_FORMS = (TEXT_FORM, TEXT_FORM) + (BINARY_FORM,) * 17
+ONE_FORMS = (TEXT_FORM,) * 8
+
+
+_Row: TypeAlias = tuple[int, str, Criterion, int, bool]  # request, tenant, criterion, after, exists
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +57,14 @@ def is_simple(request: Request) -> bool:
     )
 
 
-def one_parameters(writer: bytes, request: Request) -> list[bytes | None]:
-    """The parameters of `append_one`."""
+def one_parameters(writer: bytes, seen: int, request: Request) -> list[bytes | None]:
+    """The parameters of `append_one`; `seen` is a position known to be committed."""
     (entry,), criteria = request.entries, request.condition.criteria
     asked: list[bytes | None] = [None, None, None]
     if criteria:
         asked = [*_words(criteria[0]), b"%d" % (request.condition.after or 0)]
-    return [writer, entry.row, b"t" if entry.is_new else b"f", *asked]
+    tags = literal(_tags(entry.accepted.envelope.tags.items()))
+    return [writer, b"%d" % seen, entry.row, tags, b"t" if entry.is_new else b"f", *asked]
 
 
 def batch_parameters(writer: bytes, requests: Sequence[Request]) -> list[bytes]:
@@ -67,8 +72,14 @@ def batch_parameters(writer: bytes, requests: Sequence[Request]) -> list[bytes]:
     owners = [n for n, request in enumerate(requests) for _ in request.entries]
     entries = [entry for request in requests for entry in request.entries]
     old = [(nth, e.accepted) for nth, e in enumerate(entries, 1) if not e.is_new]
-    clauses = [(n, r.tenant_id, c) for n, r in enumerate(requests) for c in r.condition.clauses()]
-    words = [_words(criterion) for _, _, (criterion, _, _) in clauses]
+    rows = [
+        (n, request.tenant_id, *clause)
+        for n, request in enumerate(requests)
+        for clause in request.condition.clauses()
+    ]
+    simple = [row for row in rows if _is_one_tag(row[2])]
+    others = [row for row in rows if not _is_one_tag(row[2])]
+    words = [_words(row[2]) for row in others]
     return [
         writer,
         b"%d" % len(requests),
@@ -78,18 +89,38 @@ def batch_parameters(writer: bytes, requests: Sequence[Request]) -> list[bytes]:
         pack_bytes([accepted.envelope.tenant_id.encode() for _, accepted in old]),
         pack_bytes([accepted.envelope.id.encode() for _, accepted in old]),
         pack_bytes([accepted.content_hash for _, accepted in old], BYTEA),
-        pack_integers([n for n, _, _ in clauses]),
-        pack_integers([int(exists) for _, _, (_, _, exists) in clauses], INT2),
-        pack_bytes([tenant.encode() for _, tenant, _ in clauses]),
+        *_heads(simple),
+        pack_bytes([tag.encode() for row in simple for tag in _tags(row[2].tags)]),
+        _afters(simple),
+        *_heads(others),
         pack_bytes([tags for tags, _ in words]),
         pack_bytes([types for _, types in words]),
-        pack_integers([after for _, _, (_, after, _) in clauses], INT8),
+        _afters(others),
     ]
 
 
+def _heads(rows: Sequence[_Row]) -> tuple[bytes, bytes, bytes]:
+    return (
+        pack_integers([n for n, *_ in rows]),
+        pack_integers([int(exists) for *_, exists in rows], INT2),
+        pack_bytes([tenant.encode() for _, tenant, *_ in rows]),
+    )
+
+
+def _afters(rows: Sequence[_Row]) -> bytes:
+    return pack_integers([after for _, _, _, after, _ in rows], INT8)
+
+
+def _is_one_tag(criterion: Criterion) -> bool:
+    return len(criterion.tags) == 1 and not criterion.types
+
+
+def _tags(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    return [f"{key}:{value}" for key, value in pairs]
+
+
 def _words(criterion: Criterion) -> tuple[bytes | None, bytes | None]:
-    tags = [f"{key}:{value}" for key, value in criterion.tags]
-    return literal(tags), literal(criterion.types)
+    return literal(_tags(criterion.tags)), literal(criterion.types)
 
 
 def outcomes(requests: Sequence[Request], answer: Answer) -> list[Outcome]:

@@ -54,6 +54,7 @@ class PostgresLog:
         self._reading = Reading(readers)
         self._writer = f"append-{uuid7()}".encode()
         self._connection: Connection | None = None
+        self._seen = 0  # a position that was committed before the next statement begins
 
     def commit(self, requests: Sequence[Request]) -> list[Outcome]:
         """Make each durable or refuse it; StoreUnavailable when it is not known what happened."""
@@ -99,11 +100,15 @@ class PostgresLog:
 
     def _commit(self, requests: Sequence[Request]) -> list[Outcome]:
         if len(requests) == 1 and is_simple(requests[0]):
-            row = self._call(_ONE, one_parameters(self._writer, requests[0]), ONE_FORMS)
+            parameters = one_parameters(self._writer, self._seen, requests[0])
+            row = self._call(_ONE, parameters, ONE_FORMS)
             if row[0] is not None:
-                return [Appended((int(row[0]),) * len(requests[0].places))]
+                self._seen = int(row[0])
+                return [Appended((self._seen,) * len(requests[0].places))]
         row = self._call(_BATCH, batch_parameters(self._writer, requests), BATCH_FORMS)
-        return outcomes(requests, _answer(row))
+        answer = _answer(row)
+        self._seen = max(self._seen, answer.base)
+        return outcomes(requests, answer)
 
     def _call(
         self, name: bytes, parameters: Sequence[bytes | None], forms: Sequence[int]

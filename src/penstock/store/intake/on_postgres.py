@@ -68,7 +68,6 @@ class PostgresIntake:
         if self._connection is None or self._connection.closed:
             self._connection = psycopg.connect(self._dsn, autocommit=True, connect_timeout=5)
             become(self._connection, "penstock_ingest")
-            # Plans are kept across lots. One made while the log was empty would scan it for ever.
             self._connection.execute(query("intake", "never_scan"))
             self._connection.execute(query("intake", "bound_waits"))
         return self._connection

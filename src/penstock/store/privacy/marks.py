@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from penstock.base.errors import Fault
 from penstock.envelope.envelope import JsonObject, JsonValue
@@ -32,6 +32,14 @@ _UNREACHED = (
     "patternProperties", "unevaluatedProperties", "unevaluatedItems", "contains", "propertyNames",
     "not",
 )  # fmt: skip
+_BY_NAME = ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas")
+_LITERAL = ("const", "enum", "default", "examples", "required")
+_HIDDEN: JsonObject = {
+    "type": "object",
+    "required": ["$enc", "subject"],
+    "properties": {"$enc": {"type": "string"}, "subject": {"type": "string"}},
+    "maxProperties": 2,
+}
 _SUBJECT = re.compile(r"(?:[1-9][0-9]?)?(?:/(?:[^~/]|~[01])*)+")
 
 
@@ -157,6 +165,25 @@ def mark_faults(schema: JsonObject) -> tuple[Fault, ...]:
             detail = f"expected a mark that is not under {', '.join(_UNREACHED)}"
             found.append(Fault(f"{place.pointer}/{MARK}", detail))
     return tuple(found)
+
+
+def as_stored(schema: JsonObject) -> JsonObject:
+    """The schema that stored payloads fit: a marked field may be hidden there."""
+    return cast("JsonObject", _open_to_hidden(schema)) if MARK in str(schema) else schema
+
+
+def _open_to_hidden(node: JsonValue) -> JsonValue:
+    if isinstance(node, list):
+        return [_open_to_hidden(each) for each in node]
+    if not isinstance(node, dict):
+        return node
+    below: JsonObject = {}
+    for word, each in node.items():
+        if word in _BY_NAME and isinstance(each, dict):
+            below[word] = {name: _open_to_hidden(inner) for name, inner in each.items()}
+        elif word != MARK:
+            below[word] = each if word in _LITERAL else _open_to_hidden(each)
+    return {"anyOf": [below, _HIDDEN]} if MARK in node else below
 
 
 def _here(node: JsonObject, references: References) -> Iterator[JsonObject]:
