@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from penstock.ingress.on_spark import SparkIngress
+
+
+@dataclass(frozen=True, slots=True)
+class OpenIntake:
+    """How an executor gets to the store; picklable, and equal when it leads to the same one."""
+
+    dsn: str
+
+    def __call__(self) -> PostgresIntake:
+        return PostgresIntake(self.dsn)
 
 
 def load_registry(dsn: str, mode: Mode) -> Registry:
@@ -78,7 +89,7 @@ def spark_ingress(
 
     def plan() -> Plan:
         return Plan(
-            open_intake=partial(PostgresIntake, dsn),
+            open_intake=OpenIntake(dsn),
             load_registry=partial(load_registry, dsn, settings.registry_mode),
             revision=book.refresh().revision,
             epoch=lease.hold(stop),

@@ -50,7 +50,7 @@ class _Worker:
     def of(cls, plan: Plan) -> _Worker:
         """This process's worker, made anew when the plan needs another registry or store."""
         global _worker
-        if _worker is None or _worker.plan.open_intake != plan.open_intake:
+        if _worker is None or _worker.plan.opens != plan.opens:
             _worker = cls(plan)
         elif _worker.registry.revision < plan.revision:
             _worker.registry = plan.load_registry()

@@ -21,6 +21,11 @@ class Plan:
     epoch: int
     open_protect: Callable[[], Protect] = NothingPersonal
 
+    @property
+    def opens(self) -> tuple[object, object]:
+        """What the plan opens: values that are equal when they lead to the same place."""
+        return self.open_intake, self.open_protect
+
 
 @dataclass(slots=True)
 class Progress:

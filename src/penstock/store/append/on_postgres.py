@@ -107,8 +107,9 @@ class PostgresLog:
                 return [Appended((self._seen,) * len(requests[0].places))]
         row = self._call(_BATCH, batch_parameters(self._writer, requests), BATCH_FORMS)
         answer = _answer(row)
-        self._seen = max(self._seen, answer.base)
-        return outcomes(requests, answer)
+        found = outcomes(requests, answer)
+        self._seen = max([answer.base, *(o.after for o in found if isinstance(o, Appended))])
+        return found
 
     def _call(
         self, name: bytes, parameters: Sequence[bytes | None], forms: Sequence[int]
@@ -133,7 +134,7 @@ class PostgresLog:
             connection.execute(query("append", "settle_in"))
             for name in (_ONE, _BATCH):
                 connection.pgconn.prepare(name, query("append", name.decode()).encode())
-            self._connection = connection
+            self._connection, self._seen = connection, 0
         return connection
 
 
