@@ -159,7 +159,6 @@ def _compete(makes: list[Make], clients: int, keys: list[str] | None = None) -> 
     for _ in range(_TURNS):
         for n, make in enumerate(makes):
             rates[n].append(_rate(make, clients, counts[n], keys))
-    print(clients, [[round(r) for r in each] for each in rates])
     return [statistics.median(each) for each in rates]
 
 

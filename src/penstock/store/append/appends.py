@@ -14,20 +14,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from penstock.base.clock import Clock
 from penstock.envelope.envelope import DEFAULT_TENANT, JsonValue
 from penstock.ingress.protect import NOTHING_PERSONAL, Protect
 from penstock.registry.registry import Registry
 from penstock.store.append.condition import Condition, Criteria
-from penstock.store.append.coordinator import Coordinator, Draft
+from penstock.store.append.coordinator import Coordinator
 from penstock.store.append.judging import Calling, entries_of, judge_all
 from penstock.store.append.request import Appended, Found, Log, Request, request
 from penstock.store.append.wire import check_types
 
 READ_MAX = 5_000  # events of one read; a decision reads on from there
-_DRAFT_EVENTS_MAX = 8
 
 
 class Appends:
@@ -69,29 +67,9 @@ class Appends:
         hidden = self._protect.hide(judged, registry)
         return request(calling.tenant_id, entries_of(hidden, calling), condition)
 
-    def draft(
-        self, calling: Calling, events: Sequence[JsonValue], condition: Condition | None
-    ) -> Draft:
-        """The append, to be prepared later if it is small; a large one would hold up the others."""
-        if len(events) > _DRAFT_EVENTS_MAX:
-            return self.prepare(calling, events, condition)
-        return _Draft(self, calling, events, condition)
-
     def close(self) -> None:
         """Commit what waits, and let go of the log."""
         self.coordinator.close()
-
-
-class _Draft(NamedTuple):
-    """An append as it was said."""
-
-    appends: Appends
-    calling: Calling
-    events: Sequence[JsonValue]
-    condition: Condition | None
-
-    def prepare(self) -> Request:
-        return self.appends.prepare(self.calling, self.events, self.condition)
 
 
 class EventStore:
@@ -107,15 +85,16 @@ class EventStore:
         AppendConflict when the condition forbids it. An append that is stored already, by the ids
         of its events, is answered as it was the first time.
         """
-        draft = self._appends.draft(self._calling, events, condition)
-        return self._appends.coordinator.append(draft)
+        prepared = self._appends.prepare(self._calling, events, condition)
+        return self._appends.coordinator.append(prepared)
 
     async def aappend(
         self, events: Sequence[JsonValue], condition: Condition | None = None
     ) -> Appended:
         """As `append`, awaited."""
-        draft = self._appends.draft(self._calling, events, condition)
-        return await self._appends.coordinator.append_async(draft)
+        # Hiding what is personal may ask PostgreSQL for keys, so it is not done in the loop.
+        prepared = await asyncio.to_thread(self._appends.prepare, self._calling, events, condition)
+        return await self._appends.coordinator.append_async(prepared)
 
     def read(self, criteria: Criteria, *, after: int = 0, limit: int = READ_MAX) -> Found:
         """The first matching events after a position, oldest first, and what to append `after`.

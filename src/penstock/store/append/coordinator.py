@@ -1,14 +1,13 @@
 """Let appends share commits: whatever arrives while one runs goes into the next.
 
-    append ──▶ nobody at work? ── yes ──▶ prepare and commit it here and now
+    append ──▶ nobody at work? ── yes ──▶ commit it here and now
                     │ no
-                    └──▶ waiting ──▶ [prepare all, one batch, one commit] by the one thread ──▶ wake
+                    └──▶ waiting ──▶ [one batch, one commit] by the one thread ──▶ all wake up
 
 A commit waits for the disk, and positions are given out one commit at a time; so at 32 callers the
-log is 32 times as fast if they share. A lone caller commits on its own thread, which saves it two
-changes of threads; what waits is prepared by the thread too, because thirty in a row cost half of
-thirty on as many threads. Processes alternate on the lock of the head. At most one commit is under
-way here, whoever makes it: `_is_busy` says so, and changes hands under `_mutex` only.
+log is that much faster if they share. A lone caller commits on its own thread, which saves it two
+changes of threads. Processes alternate on the lock of the head. At most one commit is under way
+here, whoever makes it: `_is_busy` says so, and changes hands under `_mutex` only.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import Iterable
-from typing import Protocol
 
 import structlog
 
@@ -31,11 +29,10 @@ _log = structlog.get_logger("append")
 class _Ticket:
     """One caller that waits, on its own thread."""
 
-    __slots__ = ("_done", "_outcome", "draft", "request")
+    __slots__ = ("_done", "_outcome", "request")
 
-    def __init__(self, draft: Draft) -> None:
-        self.draft = draft
-        self.request: Request  # once it is prepared
+    def __init__(self, request: Request) -> None:
+        self.request = request
         self._outcome: Outcome | PenstockError | None = None
         self._done = threading.Lock()  # the cheapest thing to wait on
         self._done.acquire()
@@ -52,11 +49,10 @@ class _Ticket:
 class _AsyncTicket:
     """One caller that waits in an event loop."""
 
-    __slots__ = ("_future", "_loop", "draft", "request")
+    __slots__ = ("_future", "_loop", "request")
 
-    def __init__(self, draft: Draft) -> None:
-        self.draft = draft
-        self.request: Request
+    def __init__(self, request: Request) -> None:
+        self.request = request
         self._loop = asyncio.get_running_loop()
         self._future: asyncio.Future[Outcome | PenstockError] = self._loop.create_future()
 
@@ -74,14 +70,6 @@ class _AsyncTicket:
             self._future.set_result(outcome)
 
 
-class Draft(Protocol):
-    """An append that can be made ready for the log, on whichever thread has time for it."""
-
-    def prepare(self) -> Request:
-        """The request; a PenstockError when it may not be appended."""
-        ...
-
-
 class Coordinator:
     """Hands requests to a log, many at a time. Threads and tasks share it."""
 
@@ -89,33 +77,32 @@ class Coordinator:
         self._log = log
         self._mutex = threading.Lock()
         self._idle = threading.Condition(self._mutex)
-        self._waiting: list[_Ticket | _AsyncTicket] = []
-        self._ready: deque[_Ticket | _AsyncTicket] = deque()  # the thread's own
+        self._waiting: deque[_Ticket | _AsyncTicket] = deque()
         self._is_busy = False
         self._is_closed = False
         self._called = threading.Semaphore(0)
         self._thread: threading.Thread | None = None
 
-    def append(self, draft: Draft) -> Appended:
-        """Append and return once it is durable; raises what it or the log refuses."""
+    def append(self, request: Request) -> Appended:
+        """Append and return once it is durable; raises what the log refuses."""
         ticket = None
         with self._mutex:
             self._check_open()
             if self._is_busy:
-                ticket = _Ticket(draft)
+                ticket = _Ticket(request)
                 self._waiting.append(ticket)
             self._is_busy = True
         if ticket is not None:
             return _appended(ticket.wait())
         try:
-            (outcome,) = self._commit([draft.prepare()])
+            (outcome,) = self._commit([request])
         finally:
             self._hand_on()
         return _appended(outcome)
 
-    async def append_async(self, draft: Draft) -> Appended:
+    async def append_async(self, request: Request) -> Appended:
         """As `append`, awaited."""
-        ticket = _AsyncTicket(draft)
+        ticket = _AsyncTicket(request)
         with self._mutex:
             self._check_open()
             self._waiting.append(ticket)
@@ -165,44 +152,27 @@ class Coordinator:
             self._called.acquire()
             if not self._is_busy:  # then it was close() who called
                 return
-            while self._gather():
-                if self._ready:
-                    self._settle(take(self._ready))
+            while batch := self._next():
+                results = self._commit([ticket.request for ticket in batch])
+                for ticket, outcome in zip(batch, results, strict=True):
+                    ticket.resolve(outcome)
 
-    def _gather(self) -> bool:
-        """Prepare what arrived; whether there was or is anything to do."""
+    def _next(self) -> list[_Ticket | _AsyncTicket]:
         with self._mutex:
-            arrived, self._waiting = self._waiting, []
-            if not arrived and not self._ready:
-                self._rest()
-                return False
-        for ticket in arrived:
-            try:
-                ticket.request = ticket.draft.prepare()
-            except Exception as error:  # noqa: BLE001  nobody may be left waiting
-                ticket.resolve(_failure(error))
-            else:
-                self._ready.append(ticket)
-        return True
-
-    def _settle(self, batch: list[_Ticket | _AsyncTicket]) -> None:
-        results = self._commit([ticket.request for ticket in batch])
-        for ticket, outcome in zip(batch, results, strict=True):
-            ticket.resolve(outcome)
+            if self._waiting:
+                return take(self._waiting)
+            self._rest()
+            return []
 
     def _commit(self, requests: list[Request]) -> Iterable[Outcome | PenstockError]:
         try:
             return self._log.commit(requests)
-        except Exception as error:  # noqa: BLE001  likewise
-            return [_failure(error)] * len(requests)
-
-
-def _failure(error: Exception) -> PenstockError:
-    """What a caller hears of an error: ours as it is, any other as a failure of the store."""
-    if isinstance(error, PenstockError):
-        return error
-    _log.error("append_failed", exc_info=error)
-    return StoreUnavailable(f"the append failed: {error}")
+        except PenstockError as error:
+            _log.warning("append_failed", code=error.code, detail=error.detail)
+            return [error] * len(requests)
+        except Exception as error:  # noqa: BLE001  nobody may be left waiting
+            _log.error("append_failed", exc_info=error)
+            return [StoreUnavailable(f"the append failed: {error}")] * len(requests)
 
 
 def _appended(outcome: Outcome | PenstockError | None) -> Appended:

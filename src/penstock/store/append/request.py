@@ -39,10 +39,6 @@ class Request:
     places: tuple[int, ...]  # for each event as it was given: which entry it is
     condition: Condition = NO_CONDITION
 
-    def prepare(self) -> Request:
-        """Itself: it is ready for the log."""
-        return self
-
 
 @dataclass(frozen=True, slots=True)
 class Appended:
