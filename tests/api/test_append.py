@@ -115,10 +115,12 @@ def test_an_idempotency_key_makes_a_repeat_without_ids_the_same_append(
 
 def test_fail_if_exists_is_told_apart_from_a_moved_boundary(api: Server, issue: str) -> None:
     head = appended(api.admin, event(tags={"command": issue})).json()["data"]["after"]
-    once = {**unless(item(issueId=issue), after=head), "failIfExists": {"items": [item(command=issue)]}}
+    exists = {"items": [item(command=issue)]}
+    once = {**unless(item(issueId=issue), after=head), "failIfExists": exists}
 
     refused = appended(api.admin, event(), condition=once)
-    alone = appended(api.admin, event(), condition={"failIfExists": {"items": [item(command="x" + issue)]}})
+    other = {"failIfExists": {"items": [item(command="x" + issue)]}}
+    alone = appended(api.admin, event(), condition=other)
 
     assert (refused.status_code, refused.json()["clause"]) == (409, "failIfExists")
     assert refused.json()["conflictingPositions"] == [head]
@@ -318,7 +320,7 @@ def random_query(rng: random.Random) -> list[dict[str, Any]]:
     items = []
     for _ in range(rng.randint(0, 3)):
         types = rng.sample(KINDS, rng.randint(0, 3))
-        tags = {mark: "x" for mark in rng.sample(MARKS, rng.randint(0 if types else 1, 2))}
+        tags = dict.fromkeys(rng.sample(MARKS, rng.randint(0 if types else 1, 2)), "x")
         items.append(item(*types, **tags))
     return items or [item(*KINDS)]
 
@@ -327,7 +329,7 @@ def random_events(rng: random.Random, run: str, data: dict[str, Any], most: int)
     return [
         event(
             type=rng.choice(KINDS), source="dcb.check",
-            tags={mark: "x" for mark in rng.sample(MARKS, rng.randint(0, 3))} | {"run": run},
+            tags=dict.fromkeys(rng.sample(MARKS, rng.randint(0, 3)), "x") | {"run": run},
             payload=data if n == 0 else {"batchIndex": n},
         )
         for n in range(rng.randint(1, most))

@@ -170,9 +170,9 @@ def test_a_bad_event_refuses_the_whole_append_and_names_every_fault(store: Event
 def test_a_misspelt_type_in_a_condition_is_refused_because_it_would_check_nothing(
     store: EventStore,
 ) -> None:
-    with pytest.raises(ConditionInvalid, match="nearest known type is seat.booked") as refused:
+    with pytest.raises(ConditionInvalid, match=r"nearest known type is seat\.booked") as refused:
         store.append([event("a")], unless("seat.bookd"))
-    with pytest.raises(ConditionInvalid, match="seat.bookd"):
+    with pytest.raises(ConditionInvalid, match=r"seat\.bookd"):
         store.read((criterion("seat.bookd"),))
 
     assert refused.value.pointer == "/condition/query/items/0/types/0"
