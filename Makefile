@@ -32,14 +32,14 @@ prove-quick: .venv/dev.stamp java  ## kill parts at random for 20 rounds and acc
 prove: .venv/dev.stamp java  ## the same for hours
 	@$(BIN)/python -m tests.prove.kill --rounds 1000
 
-bench: .venv/dev.stamp java  ## measure; prints a table and JSON
+bench: .venv/bench.stamp java  ## measure; prints a table and JSON
 	@$(BIN)/python -m tests.bench
 
 lock:  ## write the locks again from requirements/*.in; needs uv
 	@command -v uv >/dev/null || { \
 		echo 'error  setup_incomplete: expected uv on PATH, found none' >&2; \
 		echo '  fix  Install uv, then run `make lock` again.' >&2; exit 1; }
-	@for name in run dev; do \
+	@for name in run dev bench; do \
 		uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --no-annotate \
 			--python-version 3.11 requirements/$$name.in -o requirements/$$name.txt || exit 1; \
 	done
@@ -65,6 +65,9 @@ clean:  ## remove the environment and every cache; data in .penstock stays
 .venv/dev.stamp: requirements/dev.txt pyproject.toml | .venv/bin/python
 	$(call install,dev)
 	@touch .venv/run.stamp
+
+.venv/bench.stamp: requirements/bench.txt .venv/dev.stamp | .venv/bin/python
+	$(call install,bench)
 
 define install
 @echo 'installing requirements/$(1).txt …' >&2

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
-from tests.bench import ingress, latency, publish, reading, timetravel
+from tests.bench import append, ingress, latency, publish, reading, timetravel
 
 Measure = Callable[[Path], dict[str, float]]
 # What is measured, and the least (or most) that each figure must reach.
@@ -32,8 +32,13 @@ MEASURES: dict[str, tuple[Measure, dict[str, tuple[str, float]]]] = {
     "publish": (publish.measure, {"ratio_to_fsync_per_event": (">=", 5.0)}),
     "reading": (
         lambda folder: reading.measure(folder, 1_000_000),
-        {"tag_p99_ms": ("<", 50), "correlation_p99_ms": ("<", 50)},
+        {"tag_p99_ms": ("<", 20), "correlation_p99_ms": ("<", 50), "verify_s": ("<", 60)},
     ),
+    "append": (
+        append.measure_clients,
+        {"ratio_clients_32": (">=", 10), "ratio_client_1": (">=", 2)},
+    ),
+    "boundary": (append.measure_rare_and_hot, {"ratio_rare_and_hot": (">=", 25)}),
     "timetravel": (timetravel.measure, {"ratio_to_full_replay": (">=", 10.0)}),
 }
 

@@ -1,4 +1,4 @@
-"""Measure queries by tag and by correlation over a large log."""
+"""Measure queries by tag and by correlation over a large log, and sealing and verifying it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from penstock.base.on_postgres import open_pool
 from penstock.base.settings import Settings
 from penstock.catalog.vocabularies import ALL
 from penstock.house import prepare_database
+from penstock.house.audit import open_sealer, verify_log
 from penstock.ingress.lot import Judged, Lot
 from penstock.ingress.pipeline import judge
 from penstock.ingress.verdict import Arrival
@@ -37,16 +38,35 @@ def measure(folder: Path, count: int) -> dict[str, float]:
         hot = _time(reader, lambda: _query(tags=(("namespace", f"ns-{rng.randrange(50)}"),)))
         correlation = _time(reader, lambda: _query(correlation_id=f"req-{rng.randrange(100_000)}"))
         pool.close()
+        sealed_s, verified_s = _audit(settings, database.dsn, count)
     finally:
         database.leave()
     return {
         "events": count,
+        "seal_s": round(sealed_s, 1),
+        "verify_s": round(verified_s, 1),
         "tag_p50_ms": tag[0],
         "tag_p99_ms": tag[1],
         "hot_tag_p99_ms": hot[1],
         "correlation_p50_ms": correlation[0],
         "correlation_p99_ms": correlation[1],
     }
+
+
+def _audit(settings: Settings, dsn: str, count: int) -> tuple[float, float]:
+    """Seconds to seal the whole log, and to verify it against what was signed."""
+    pool = open_pool(dsn, "owner", size_max=1)
+    sealer = open_sealer(settings, pool)
+    began = time.perf_counter()
+    while sealer.seal():
+        pass
+    sealed = time.perf_counter()
+    report = verify_log(settings, begin=lambda _: None, progress=lambda _: None)
+    verified = time.perf_counter()
+    pool.close()
+    assert not report.damages, report
+    assert report.events == count, report
+    return sealed - began, verified - sealed
 
 
 def _query(**filters: object) -> EventQuery:
