@@ -1,6 +1,6 @@
 """The checkboxes of seed 002 about schema, vocabulary, validation and metadata, one test each.
 
-Those about storage, queries, versions and documents are kept by the rooms that do that work.
+Those about storage, queries, versions and documents are in tests/store/test_seed_002.py.
 """
 
 from __future__ import annotations
