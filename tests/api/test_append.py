@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -13,6 +15,18 @@ import pytest
 from tests.api.support import Server, event
 
 from penstock.access.token import Scope
+from penstock.base.errors import (
+    AccessDenied,
+    AppendConflict,
+    ConditionInvalid,
+    EventRefused,
+    StoreUnavailable,
+)
+from penstock.envelope.envelope import Stored
+from penstock.store.append.condition import Condition, Criterion, criteria_of
+from penstock.store.append.decision import adecide, decide
+from penstock.store.append.over_http import RemoteStore
+from penstock.store.query import Query
 
 TYPE = "metastore.record.updated"
 
@@ -297,6 +311,97 @@ def test_bytes_that_are_not_json_are_400(api: Server) -> None:
             "/v1/append", content=raw, headers={"content-type": "application/json"}
         )
         assert answered.status_code == 400
+
+
+def test_a_decision_is_made_over_http_as_in_the_program(api: Server, issue: str) -> None:
+    query = Query().type(TYPE).tag("issueId", issue)
+    token = api.token(Scope.EVENTS_PUBLISH, Scope.EVENTS_READ)
+
+    def decide_once(store: RemoteStore) -> Any:
+        said = event(tags={"issueId": issue})
+        return decide(
+            store, query, lambda n, _: n + 1, lambda n: [said] if n < 2 else [], initial=0
+        )
+
+    with RemoteStore(api.url, token) as store:
+        decided = [decide_once(store) for _ in range(3)]
+        (criterion,) = criteria_of(query)
+        found = store.read((criterion,))
+        with pytest.raises(AppendConflict) as moved:
+            store.append([event()], Condition((criterion,), after=found.events[0].position))
+        with pytest.raises(AppendConflict, match="anywhere"):
+            store.append([event()], Condition(fail_if_exists=(criterion,)))
+        with pytest.raises(ConditionInvalid, match="nearest"):
+            store.read((Criterion(("metastore.record.updatd",)),))
+        with pytest.raises(EventRefused) as refused:
+            store.append([event(type="no.such")])
+
+    assert [each.state for each in decided] == [0, 1, 2]
+    assert decided[2].appended is None
+    assert found.events == house_events(api, issue)
+    assert moved.value.positions == (found.events[1].position,)
+    assert refused.value.faults[0].pointer == "/events/0/type"
+
+
+def house_events(api: Server, issue: str) -> list[Stored]:
+    stored = api.house.appends.of().read(criteria_of(Query().tag("issueId", issue))).events
+    return [
+        replace(
+            e,
+            content_hash=b"",
+            received_at=e.received_at.replace(microsecond=e.received_at.microsecond // 1000 * 1000),
+        )
+        for e in stored
+    ]
+
+
+def test_a_decision_is_awaited_over_http(api: Server, issue: str) -> None:
+    async def main() -> list[Any]:
+        store = RemoteStore(api.url, api.token(Scope.EVENTS_PUBLISH, Scope.EVENTS_READ))
+        said = event(tags={"issueId": issue})
+        tasks = [
+            adecide(
+                store, Query().tag("issueId", issue), lambda n, _: n + 1,
+                lambda n: [said] if n == 0 else [], initial=0,
+            )
+            for _ in range(6)
+        ]  # fmt: skip
+        decided = await asyncio.gather(*tasks)
+        await store.aclose()
+        return [each.appended for each in decided]
+
+    assert sum(each is not None for each in asyncio.run(main())) == 1
+
+
+def test_a_server_that_is_away_or_another_is_told_as_unavailable(api: Server) -> None:
+    with RemoteStore("http://127.0.0.1:9") as nowhere, pytest.raises(StoreUnavailable):
+        nowhere.append([event()])
+    with (
+        RemoteStore(api.url, "a-token-that-nobody-knows-of") as stranger,
+        pytest.raises(AccessDenied),
+    ):
+        stranger.read((Criterion((TYPE,)),))
+
+
+def test_pages_are_shown_as_of_a_position_or_an_instant(api: Server, issue: str) -> None:
+    events = [event(tags={"issueId": issue}) for _ in range(2)]
+    first = appended(api.admin, events[0]).json()["data"]["after"]
+    second = appended(api.admin, events[1]).json()["data"]["after"]
+
+    def shown(place: str) -> list[str]:
+        found = api.admin.get("/admin/events", params={"tag.issueId": issue, "asOf": place})
+        assert found.status_code == 200, found.text
+        return [each["position"] for each in found.json()["data"]["events"]]
+
+    assert (shown(first), shown(second)) == ([first], [second, first])
+    assert shown("2020-01-01T00:00:00Z") == []
+    assert shown("2100-01-01T00:00:00Z") == [second, first]
+    facets = api.admin.get("/admin/events/facets", params={"tag.issueId": issue, "asOf": first})
+    assert facets.json()["data"]["sampled"] == 1
+    wrong = api.admin.get("/admin/events", params={"asOf": "then"})
+    assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (400, "asOf")
+    live = api.admin.get("/v1/events/stream", params={"asOf": first})
+    assert live.status_code == 400
 
 
 # The checks of dcb.events (github.com/dcb-events, the k6 suite), against our API. Their query that

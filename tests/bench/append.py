@@ -6,7 +6,8 @@ all alike; a ratio is that of the medians. The recorder is measured with one con
 default of five, and the better one counts.
 
 What a recorder is given is written already; so is, for the figures with a bar, what our log is
-given: judged, hashed and ready. `store_…` is the whole public call, judging included.
+given: judged, hashed and ready. `store_…` is the whole public call, judging included. What one
+client can do is bounded by the disk: `bare_insert_…` says by how much, on this machine and now.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from penstock.base.clock import SystemClock
@@ -58,7 +60,7 @@ def measure_clients(folder: Path) -> dict[str, float]:
         log, store = _penstock(database, stack)
         recorders = [_recorder(database, size, stack) for size in (1, 5)]
         many = _compete([log, store, *recorders], CLIENTS)
-        one = _compete([log, store, *recorders], 1)
+        one = _compete([log, store, *recorders, _bare_insert(database, stack)], 1)
     return {
         "clients_32_per_s": round(many[0]),
         "store_clients_32_per_s": round(many[1]),
@@ -67,9 +69,10 @@ def measure_clients(folder: Path) -> dict[str, float]:
         "store_ratio_clients_32": round(many[1] / max(many[2:]), 1),
         "client_1_per_s": round(one[0]),
         "store_client_1_per_s": round(one[1]),
-        "recorder_client_1_per_s": round(max(one[2:])),
-        "ratio_client_1": round(one[0] / max(one[2:]), 2),
-        "store_ratio_client_1": round(one[1] / max(one[2:]), 2),
+        "recorder_client_1_per_s": round(max(one[2:4])),
+        "bare_insert_client_1_per_s": round(one[4]),
+        "ratio_client_1": round(one[0] / max(one[2:4]), 2),
+        "store_ratio_client_1": round(one[1] / max(one[2:4]), 2),
     }
 
 
@@ -149,6 +152,15 @@ def _recorder(database: Database, pool_size: int, stack: ExitStack) -> Make:
         return lambda: recorder.append([event], condition)
 
     return make
+
+
+def _bare_insert(database: Database, stack: ExitStack) -> Make:
+    """One row into a table without an index: what a durable commit costs here at the least."""
+    connection = stack.enter_context(psycopg.connect(database.dsn, autocommit=True))
+    connection.execute("CREATE TABLE bare_insert (data bytea)")
+    connection.pgconn.prepare(b"bare", b"INSERT INTO bare_insert VALUES ($1)")
+    data = encode(_PAYLOAD)
+    return lambda _tags, _keys: lambda: connection.pgconn.exec_prepared(b"bare", [data])
 
 
 def _compete(makes: list[Make], clients: int, keys: list[str] | None = None) -> list[float]:

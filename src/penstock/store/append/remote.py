@@ -15,7 +15,14 @@ from penstock.base.errors import (
     PenstockError,
     StoreUnavailable,
 )
-from penstock.envelope.envelope import Envelope, JsonObject, JsonValue, Severity, Stored
+from penstock.envelope.envelope import (
+    DEFAULT_TENANT,
+    Envelope,
+    JsonObject,
+    JsonValue,
+    Severity,
+    Stored,
+)
 from penstock.store.append.condition import Condition, Criteria
 from penstock.store.append.request import Appended, Found
 
@@ -96,7 +103,7 @@ def _stored(shown: JsonObject) -> Stored:
             ttl_ms=cast("int | None", shown.get("ttlMs")),
             metadata=cast("JsonObject", shown.get("metadata") or {}),
             schema_version=cast("int | None", shown.get("schemaVersion")),
-            tenant_id=cast("str", shown["tenantId"]),
+            tenant_id=text("tenantId") or DEFAULT_TENANT,
         ),
         received_at=parse_instant(cast("str", shown["receivedAt"])),
         severity=Severity(cast("str", shown["severity"])),
