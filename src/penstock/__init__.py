@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from penstock.base.errors import (
         AccessDenied,
+        AppendConflict,
         EventRefused,
         Fault,
         PenstockError,
@@ -35,9 +36,13 @@ if TYPE_CHECKING:
     from penstock.publish.publisher import Publisher
     from penstock.publish.subscription import Subscription
     from penstock.registry.declare import EventType, Payload, Vocabulary
+    from penstock.store.append.decision import adecide, decide
+    from penstock.store.append.over_http import RemoteStore
+    from penstock.store.query import Query
 
 __all__ = [
     "AccessDenied",
+    "AppendConflict",
     "Envelope",
     "EventBus",
     "EventRefused",
@@ -47,13 +52,17 @@ __all__ = [
     "Payload",
     "PenstockError",
     "Publisher",
+    "Query",
     "QueueUnavailable",
+    "RemoteStore",
     "Sink",
     "Subscription",
     "Undelivered",
     "Vocabulary",
     "WorkflowContext",
+    "adecide",
     "carry",
+    "decide",
     "get_workflow_event_context",
     "handling",
     "to_environment",
@@ -61,7 +70,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "base.errors": ("AccessDenied", "EventRefused", "Fault", "PenstockError", "QueueUnavailable"),
+    "base.errors": (
+        "AccessDenied",
+        "AppendConflict",
+        "EventRefused",
+        "Fault",
+        "PenstockError",
+        "QueueUnavailable",
+    ),
     "envelope.context": (
         "WorkflowContext",
         "carry",
@@ -76,6 +92,9 @@ _HOMES = {
     "publish.publisher": ("Publisher",),
     "publish.subscription": ("Subscription",),
     "registry.declare": ("EventType", "Payload", "Vocabulary"),
+    "store.append.decision": ("adecide", "decide"),
+    "store.append.over_http": ("RemoteStore",),
+    "store.query": ("Query",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -100,13 +100,20 @@ def _part(name: str) -> sql.Composable:
 
 
 def read_events(
-    connection: Connection, walk: sql.Composable, parameters: dict[str, Parameter]
+    connection: Connection,
+    walk: sql.Composable,
+    parameters: dict[str, Parameter],
+    *,
+    prepare: bool = False,
 ) -> list[Stored]:
-    """The events of one walk, newest first."""
-    # Planned for these very values each time: a plan for the average value is a wrong one here.
+    """The events of one walk, newest first.
+
+    Planned for these very values each time, since a plan for the average value is a wrong one;
+    `prepare` is for a walk that is the same whatever the values.
+    """
     page: LiteralString = named("store", "page")
     text = sql.SQL(page).format(walk=walk)
-    return [_stored(row) for row in connection.execute(text, parameters, prepare=False)]
+    return [_stored(row) for row in connection.execute(text, parameters, prepare=prepare)]
 
 
 def _stored(row: TupleRow) -> Stored:

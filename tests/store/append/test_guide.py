@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 from tests.store.append.support import in_memory
 
-from penstock.store.append import over_http
 from penstock.store.append.condition import criteria_of
 from penstock.store.query import EventQuery, Query
 
@@ -31,7 +30,6 @@ def test_the_guide_books_a_seat_once() -> None:
         found = appends.of("default").read(criteria_of(Query().type("seat.booked")))
 
     assert [e.envelope.payload for e in found.events] == [{"seat": "A1"}]
-    assert over_http.RemoteStore.__name__ in remote
     built = names["busy"]
     assert isinstance(built, Query)
     assert isinstance(built.of("default"), EventQuery)

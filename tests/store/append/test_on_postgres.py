@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg.rows import dict_row
-from tests.store.append.support import NOW, criterion, event, on_postgres, registry, unless
+from tests.store.append.support import NOW, event, on_postgres, registry, unless
 
 from penstock.base.clock import FixedClock
 from penstock.base.errors import AppendConflict, StoreUnavailable
@@ -23,8 +24,9 @@ from penstock.registry.book import RegistryBook
 from penstock.registry.declare import EventType, Payload, Vocabulary
 from penstock.registry.in_memory import InMemoryRegistryStore
 from penstock.store.append.appends import Appends
-from penstock.store.append.condition import Condition
+from penstock.store.append.judging import Calling
 from penstock.store.append.on_postgres import PostgresLog
+from penstock.store.append.request import Outcome, Request
 from penstock.store.intake.on_postgres import PostgresIntake
 from penstock.store.ledger.on_postgres import LedgerReader
 from penstock.transport.on_disk import Pending
@@ -231,23 +233,57 @@ def test_without_postgresql_the_caller_is_asked_to_try_again(tmp_path: Any, data
     assert "same event ids" in refused.value.remedy
 
 
-def test_a_rare_and_a_hot_tag_are_found_by_the_rare_one(one_by_one: Appends, database: str) -> None:
-    store = one_by_one.of("acme")
-    for start in range(0, 3_000, 1_000):
-        store.append([event(f"h{start + n}", tags={"mode": "dev"}) for n in range(1_000)])
-    store.append([event("r", tags={"issue": "42"})])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "ARRAY['mode:dev', 'issue:42'], NULL",
+        "ARRAY['issue:42', 'mode:dev'], NULL",
+        "ARRAY['mode:dev'], ARRAY['show.opened']",
+        "ARRAY['mode:dev', 'user:u1'], ARRAY['show.opened', 'SHOW.CLOSED']",
+        "NULL, ARRAY['show.opened']",
+    ],
+)
+def test_what_is_rare_and_hot_is_found_by_what_is_rare(database: str, asked: str) -> None:
+    with on_postgres(database) as appends:
+        store = appends.of("acme")
+        for start in range(0, 3_000, 1_000):
+            store.append(
+                [event(f"h{start + n}", tags={"mode": "dev", "user": "u1"}) for n in range(1_000)]
+            )
+        store.append([event("r", "show.opened", tags={"issue": "42"})])
     with psycopg.connect(database) as connection:
         connection.execute("SET enable_seqscan = off")
         plan = connection.execute(
-            "EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM positions_matching("
-            "'acme', ARRAY['mode:dev', 'issue:42'], NULL, 0, 10)"
+            f"EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM positions_matching('acme', {asked}, 0, 10)".encode()
         ).fetchall()
     text = "\n".join(line for (line,) in plan)
 
-    assert store.append([event("x")], Condition((criterion(mode="dev", issue="42"),))).positions
     assert "Seq Scan" not in text
-    walked = [line for line in text.splitlines() if "rows=3000" in line or "rows=3001" in line]
-    assert walked == []
+    assert not re.search(r"rows=[1-9]\d{3}", text)
+
+
+class Halting(PostgresLog):
+    """A log that takes too long to check one boundary, alone or with others."""
+
+    def _commit(self, requests: Sequence[Request]) -> list[Outcome]:
+        if any(e.accepted.envelope.tags.get("show") == "slow" for r in requests for e in r.entries):
+            raise psycopg.errors.QueryCanceled("it took too long")
+        return super()._commit(requests)
+
+
+def test_one_slow_condition_does_not_fail_those_that_share_its_commit(database: str) -> None:
+    with open_pool(database, "penstock_reader", size_max=1) as pool:
+        log = Halting(database, pool)
+        prepare = Appends(log, registry=registry, clock=FixedClock(NOW)).prepare
+        quick, slow, last = (
+            prepare(Calling("acme"), [event(name, tags={"show": name})], unless(show=name))
+            for name in ("quick", "slow", "last")
+        )
+
+        found = log.commit([quick, slow, last])
+        log.close()
+
+    assert [type(outcome).__name__ for outcome in found] == ["Appended", "QueryTooSlow", "Appended"]
 
 
 class Person(Payload):

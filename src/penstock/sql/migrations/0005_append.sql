@@ -6,9 +6,9 @@
 -- a refusal writes nothing.
 
 -- The first positions after a place that carry all tags and one of the types; NULL asks nothing.
--- Of several tags the rarest is walked: the one with the fewest entries, or whose hundredth lies
--- furthest away. Each place on the way is looked up among the others; OFFSET 0 keeps it that way
--- round. Comparing pairs keeps the walk of a type to its own index, however rare the type is.
+-- Of several tags, and the types beside them, the rarest is walked: with the fewest entries, or whose
+-- hundredth lies furthest away. Each place on the way is looked up among the others; OFFSET 0 keeps
+-- it that way round. Comparing pairs keeps the walk of a type to its own index, however rare it is.
 CREATE FUNCTION positions_matching(tenant text, tags text[], types text[], after bigint, most bigint)
 RETURNS TABLE (place bigint) LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 AS $$
   (SELECT t.position
@@ -18,27 +18,46 @@ RETURNS TABLE (place bigint) LANGUAGE sql STABLE PARALLEL SAFE ROWS 10 AS $$
     ORDER BY t.position LIMIT most)
   UNION ALL
   (SELECT w.position
-     FROM (SELECT r.tag
-             FROM unnest(tags) AS r (tag)
-            CROSS JOIN LATERAL (
-                  SELECT count(*) AS entries, max(s.position) AS furthest
-                    FROM (SELECT t.position FROM event_tags AS t
-                           WHERE t.tenant_id = tenant AND t.tag = r.tag AND t.position > after
-                           ORDER BY t.position LIMIT 100) AS s) AS c
-            WHERE cardinality(tags) > 1 OR types IS NOT NULL
+     FROM (SELECT c.tag   -- NULL: the types
+             FROM (SELECT r.tag, s.entries, s.furthest
+                     FROM unnest(tags) AS r (tag)
+                    CROSS JOIN LATERAL (
+                          SELECT count(*) AS entries, max(t.position) AS furthest
+                            FROM (SELECT t.position FROM event_tags AS t
+                                   WHERE t.tenant_id = tenant AND t.tag = r.tag AND t.position > after
+                                   ORDER BY t.position LIMIT 100) AS t) AS s
+                   UNION ALL
+                   SELECT NULL, count(*), max(e.position)
+                     FROM unnest(types) AS r (type)
+                    CROSS JOIN LATERAL (
+                          SELECT e.position FROM workflow_events AS e
+                           WHERE e.tenant_id = tenant AND e.type <= r.type AND (e.type, e.position) > (r.type, after)
+                           ORDER BY e.type, e.position LIMIT 100) AS e
+                   HAVING types IS NOT NULL) AS c
+            WHERE cardinality(tags) > 1 OR (types IS NOT NULL AND tags IS NOT NULL)
             ORDER BY c.entries, c.furthest DESC LIMIT 1) AS rarest
     CROSS JOIN LATERAL (
-          SELECT t.position FROM event_tags AS t
-           WHERE t.tenant_id = tenant AND t.tag = rarest.tag AND t.position > after
-           ORDER BY t.position OFFSET 0) AS w
+          (SELECT t.position FROM event_tags AS t
+            WHERE rarest.tag IS NOT NULL AND t.tenant_id = tenant AND t.tag = rarest.tag AND t.position > after
+            ORDER BY t.position)
+          UNION ALL
+          (SELECT e.position
+             FROM unnest(types) AS r (type)
+            CROSS JOIN LATERAL (
+                  SELECT e.position FROM workflow_events AS e
+                   WHERE e.tenant_id = tenant AND e.type <= r.type AND (e.type, e.position) > (r.type, after)
+                   ORDER BY e.type, e.position) AS e
+            WHERE rarest.tag IS NULL
+            ORDER BY e.position)
+          OFFSET 0) AS w
     WHERE NOT EXISTS (
           SELECT FROM unnest(tags) AS o (tag)
-           WHERE o.tag <> rarest.tag AND NOT EXISTS (
+           WHERE o.tag IS DISTINCT FROM rarest.tag AND NOT EXISTS (
                  SELECT FROM event_tags AS t
                   WHERE t.tenant_id = tenant AND t.tag = o.tag AND t.position = w.position
                  OFFSET 0)
           OFFSET 0)
-      AND (types IS NULL OR EXISTS (
+      AND (types IS NULL OR rarest.tag IS NULL OR EXISTS (
           SELECT FROM workflow_events AS e
            WHERE e.position = w.position AND e.type = ANY (types)
           OFFSET 0))

@@ -13,6 +13,10 @@ SELECT append_one($1, $2, $3, $4, $5, $6, $7, $8);
 -- why:  Whatever waited while the last commit ran, in one round trip and one commit.
 SELECT * FROM append_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19);
 
+-- name: look
+-- why:  Where the log ends, in the snapshot of the events; and their plan is one for good.
+SELECT position FROM head WHERE set_config('plan_cache_mode', 'force_generic_plan', true) IS NOT NULL;
+
 -- name: matching
 -- why:  The events a decision depends on, oldest first, found the way its condition will be checked.
 SELECT e.*

@@ -38,11 +38,13 @@ from penstock.store.append.condition import Criteria
 from penstock.store.append.request import Appended, Found, Outcome, Request
 from penstock.store.on_postgres import read_events
 from penstock.store.walk.choose import Parameter
-from penstock.store.walk.on_postgres import Reading, head_of
+from penstock.store.walk.on_postgres import Reading
 
 Connection = psycopg.Connection[TupleRow]
 _ONE, _BATCH = b"append_one", b"append_batch"
 _TRIES = 2
+_TOO_SLOW = "the condition could not be checked in time, and nothing was stored"
+_BE_QUICKER = "Send `after` with it, or name a rarer tag."
 _ELEMENT = re.compile(r'"[^"]*"|[^,]+')
 
 
@@ -63,10 +65,7 @@ class PostgresLog:
                 return self._commit(requests)
             except psycopg.errors.QueryCanceled:
                 if len(requests) == 1:
-                    raise QueryTooSlow(
-                        "the condition could not be checked in time",
-                        remedy="Send `after` with it, or name a rarer tag.",
-                    ) from None
+                    return [QueryTooSlow(_TOO_SLOW, remedy=_BE_QUICKER)]
                 # One of them is slow. Each alone, the others are not.
                 return [outcome for each in requests for outcome in self.commit([each])]
             except psycopg.Error as error:
@@ -86,9 +85,11 @@ class PostgresLog:
             "tenant": tenant_id, "after": after, "limit": limit + 1,
             "tags": [_text(each) for each in tags], "types": [_text(each) for each in types],
         }  # fmt: skip
+        walk = sql.SQL(query("append", "matching"))
         with self._reading.tenant(tenant_id) as connection:
-            head = head_of(connection)
-            found = read_events(connection, sql.SQL(query("append", "matching")), parameters)[::-1]
+            row = connection.execute(query("append", "look")).fetchone()
+            found = read_events(connection, walk, parameters, prepare=True)[::-1]
+        head = 0 if row is None else row[0]
         if len(found) > limit:
             return Found(found[:limit], found[limit - 1].position)
         return Found(found, head)

@@ -12,7 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
-from penstock.base.errors import AppendConflict, ConditionInvalid, EventRefused, Fault
+from penstock.base.errors import (
+    AppendConflict,
+    ConditionInvalid,
+    EventRefused,
+    Fault,
+    QueryTooSlow,
+)
 from penstock.envelope.envelope import Stored
 from penstock.ingress.verdict import Accepted, Reason, conflict
 from penstock.store.append.condition import Condition, Criteria
@@ -60,7 +66,7 @@ class Found:
     after: int
 
 
-Outcome: TypeAlias = Appended | AppendConflict | EventRefused | ConditionInvalid
+Outcome: TypeAlias = Appended | AppendConflict | EventRefused | ConditionInvalid | QueryTooSlow
 
 
 class Log(Protocol):
