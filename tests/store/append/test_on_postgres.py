@@ -234,16 +234,18 @@ def test_without_postgresql_the_caller_is_asked_to_try_again(tmp_path: Any, data
 
 
 @pytest.mark.parametrize(
-    "asked",
+    ("tags", "types"),
     [
-        "ARRAY['mode:dev', 'issue:42'], NULL",
-        "ARRAY['issue:42', 'mode:dev'], NULL",
-        "ARRAY['mode:dev'], ARRAY['show.opened']",
-        "ARRAY['mode:dev', 'user:u1'], ARRAY['show.opened', 'SHOW.CLOSED']",
-        "NULL, ARRAY['show.opened']",
+        (["mode:dev", "issue:42"], None),
+        (["issue:42", "mode:dev"], None),
+        (["mode:dev"], ["show.opened"]),
+        (["mode:dev", "user:u1"], ["show.opened", "SHOW.CLOSED"]),
+        (None, ["show.opened"]),
     ],
 )
-def test_what_is_rare_and_hot_is_found_by_what_is_rare(database: str, asked: str) -> None:
+def test_what_is_rare_and_hot_is_found_by_what_is_rare(
+    database: str, tags: list[str] | None, types: list[str] | None
+) -> None:
     with on_postgres(database) as appends:
         store = appends.of("acme")
         for start in range(0, 3_000, 1_000):
@@ -254,7 +256,9 @@ def test_what_is_rare_and_hot_is_found_by_what_is_rare(database: str, asked: str
     with psycopg.connect(database) as connection:
         connection.execute("SET enable_seqscan = off")
         plan = connection.execute(
-            f"EXPLAIN (ANALYZE, COSTS OFF) SELECT * FROM positions_matching('acme', {asked}, 0, 10)".encode()
+            "EXPLAIN (ANALYZE, COSTS OFF)"
+            " SELECT * FROM positions_matching('acme', %s::text[], %s::text[], 0, 10)",
+            (tags, types),
         ).fetchall()
     text = "\n".join(line for (line,) in plan)
 
