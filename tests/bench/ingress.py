@@ -16,10 +16,10 @@ from penstock.base.settings import Settings
 from penstock.catalog.vocabularies import ALL
 from penstock.house import load_registry, open_spool, prepare_database, run_ingress
 from penstock.ingress.pipeline import judge
+from penstock.ingress.rows import EVENT_COLUMNS, event_line
 from penstock.ingress.verdict import Accepted, Arrival
 from penstock.registry.book import RegistryBook
 from penstock.registry.in_memory import InMemoryRegistryStore
-from penstock.store.intake.rows import EVENT_COLUMNS, event_line
 from penstock.transport.port import Message
 
 _AT = datetime(2026, 3, 1, 10, 30, tzinfo=UTC)

@@ -17,6 +17,7 @@ from penstock.house import prepare_database
 from penstock.house.audit import open_sealer, verify_log
 from penstock.ingress.lot import Judged, Lot
 from penstock.ingress.pipeline import judge
+from penstock.ingress.rows import write
 from penstock.ingress.verdict import Arrival
 from penstock.registry.book import RegistryBook
 from penstock.registry.in_memory import InMemoryRegistryStore
@@ -94,7 +95,7 @@ def _fill(dsn: str, count: int) -> None:
     for line in lines(count):
         lot.append(Judged(line, judge(line, arrival, registry)))
         if len(lot) == 5_000:
-            intake.settle(Lot(writer="bench", judged=lot))
+            intake.settle(Lot(writer="bench", messages=write(lot)))
             lot = []
-    intake.settle(Lot(writer="bench", judged=lot))
+    intake.settle(Lot(writer="bench", messages=write(lot)))
     intake.close()

@@ -18,6 +18,7 @@ from penstock.catalog.vocabularies import ALL
 from penstock.envelope.envelope import JsonObject
 from penstock.ingress.lot import Judged, Lot, Receipt
 from penstock.ingress.pipeline import judge
+from penstock.ingress.rows import write
 from penstock.ingress.verdict import Accepted, Arrival, Reason, Rejected
 from penstock.registry.book import Proposal, RegistryBook
 from penstock.registry.compatibility import breaks, compare
@@ -43,7 +44,7 @@ class Store:
     def keep(self, *events: JsonObject) -> Receipt:
         raws = [json.dumps(event).encode() for event in events]
         judged = [Judged(raw, judge(raw, ARRIVAL, self.book.current())) for raw in raws]
-        return self.intake.settle(Lot(writer="test", judged=judged))
+        return self.intake.settle(Lot(writer="test", messages=write(judged)))
 
     def find(self, query: Query) -> list[str]:
         page = self.reader.page(query.of("default"), limit=100, cursor=None)

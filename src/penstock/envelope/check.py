@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from penstock.base.clock import format_instant
 from penstock.base.errors import Fault
-from penstock.envelope.codec import canonical
+from penstock.envelope.codec import sorted_form
 from penstock.envelope.envelope import (
     DEFAULT_TENANT,
     PAYLOAD_BYTES_MAX,
@@ -31,7 +31,8 @@ __all__ = ["content_hash", "is_tenant", "payload_bytes_fault", "read", "write"]
 
 FAULTS_MAX: Final = 20
 # The key of an event, and the version that the door pins: docs/decisions/0004 says why.
-_NOT_CONTENT: Final = frozenset({"id", "tenantId", "schemaVersion"})
+_NOT_CONTENT: Final = ("id", "tenantId", "schemaVersion")
+_NO_PAYLOAD: Final[JsonValue] = {}
 
 
 def read(
@@ -97,11 +98,13 @@ def content_hash(claimed: JsonObject, payload_form: bytes | None = None) -> byte
 
     `payload_form` spares spelling the payload again when the caller has its `json_form`.
     """
-    rest = {key: value for key, value in claimed.items() if key not in _NOT_CONTENT}
-    payload = rest.pop("payload", None)
+    rest = claimed.copy()
+    for key in _NOT_CONTENT:
+        rest.pop(key, None)
+    payload = rest.pop("payload", _NO_PAYLOAD)
     if payload_form is None:
-        payload_form = json_form({} if payload is None and "payload" not in claimed else payload)
-    return hashlib.sha256(b"%b\x1f%b" % (canonical(rest), payload_form)).digest()
+        payload_form = json_form(payload)
+    return hashlib.sha256(b"%b\x1f%b" % (sorted_form(rest), payload_form)).digest()
 
 
 def payload_bytes_fault(payload_bytes: int) -> str | None:
@@ -114,12 +117,11 @@ def payload_bytes_fault(payload_bytes: int) -> str | None:
 def _faults(tree: JsonObject, tenant_id: str | None) -> list[Fault]:
     faults: list[Fault] = []
     for key, value in tree.items():
-        rule = RULES.get(key)
-        if rule is None:
-            if len(faults) < FAULTS_MAX:
-                faults.append(unknown_field(key))
-        elif found := rule(value):
-            faults += found
+        if key in RULES:
+            if found := RULES[key](value):
+                faults += found
+        elif len(faults) < FAULTS_MAX:
+            faults.append(unknown_field(key))
     for key in REQUIRED:
         if key not in tree:
             faults.append(Fault(f"/{key}", "expected a string, found nothing"))

@@ -12,8 +12,10 @@ other message takes the exact path, and both agree: tests/envelope/test_codec_ag
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 from json import JSONDecoder
+from operator import methodcaller
 from typing import Any, Final, cast
 
 import orjson
@@ -24,7 +26,15 @@ from penstock.envelope.limits import DEPTH_MAX, KEY_BYTES_MAX, KEYS_MAX, NODES_M
 from penstock.envelope.numbers import read_stored_decimal, read_stored_integer
 from penstock.envelope.profile import SPACES, check_shape, examine, parse
 
-__all__ = ["ProfileReason", "canonical", "decode", "encode", "load_stored"]
+__all__ = [
+    "ProfileReason",
+    "canonical",
+    "decode",
+    "decode_several",
+    "encode",
+    "load_stored",
+    "sorted_form",
+]
 
 _STORED_DECODER: Final = JSONDecoder(
     parse_int=cast("Any", read_stored_integer), parse_float=cast("Any", read_stored_decimal)
@@ -35,6 +45,10 @@ _RUN_SUSPECT: Final = b"0" * 17
 _WRITE: Final = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 _MINIMAL_NODE_BYTES: Final = 2  # one digit and a comma
 _MINIMAL_KEY_BYTES: Final = 6  # "k":0,
+_PLAIN_BYTES_MAX: Final = KEYS_MAX * _MINIMAL_KEY_BYTES  # has neither too many keys nor nodes
+_braces: Final = methodcaller("count", b"{")
+_brackets: Final = methodcaller("count", b"[")
+_unspaced: Final = methodcaller("translate", None, SPACES)
 
 
 def decode(
@@ -68,6 +82,29 @@ def decode(
     return cast("JsonValue", tree)
 
 
+def decode_several(raws: Sequence[bytes]) -> list[JsonValue] | None:
+    """What `decode` says of each; None when that takes a closer look at any of them.
+
+    Joined they are read in one go. That each comes back as its own bytes shows that it was read by
+    itself, and not as part of its neighbour.
+    """
+    if not raws or max(map(len, raws)) > _PLAIN_BYTES_MAX:
+        return None
+    if max(map(_braces, raws)) + max(map(_brackets, raws)) > DEPTH_MAX:
+        return None
+    together = b"[%b]" % b",".join(raws)
+    if b"e-3" in together or _has_odd_escape(together):
+        return None
+    try:
+        trees: list[JsonValue] = orjson.loads(together)
+        written = [orjson.dumps(tree, option=orjson.OPT_STRICT_INTEGER) for tree in trees]
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
+        return None
+    if written != raws and list(map(_unspaced, written)) != list(map(_unspaced, raws)):
+        return None
+    return trees if all(map(_has_small_keys, raws, map(len, raws))) else None
+
+
 def encode(value: JsonValue) -> bytes:
     """Compact UTF-8 JSON, a Decimal as its own digits; NotInProfile for what JSON cannot say."""
     return _write(value, _WRITE)
@@ -76,6 +113,11 @@ def encode(value: JsonValue) -> bytes:
 def canonical(value: JsonValue) -> bytes:
     """`encode` with the keys of every object sorted, so that their order does not matter."""
     return _write(value, _WRITE | orjson.OPT_SORT_KEYS)
+
+
+def sorted_form(value: JsonValue) -> bytes:
+    """`canonical` for what was decoded, which holds no number that JSON cannot say."""
+    return orjson.dumps(value, default=_digits, option=_WRITE | orjson.OPT_SORT_KEYS)
 
 
 def load_stored(text: str | bytes) -> JsonValue:

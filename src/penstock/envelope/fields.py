@@ -27,7 +27,8 @@ _VERSION_MAX: Final = 2**31 - 1  # PostgreSQL keeps it as an integer
 _ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _TENANT: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _fits_tag_key: Final = re.compile(r"[A-Za-z0-9._-]{1,64}").fullmatch
-_REFERENCE: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,256}")
+_REFERENCE_CHARS_MAX: Final = 256
+_REFERENCE: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f]+")
 _TRACEPARENT: Final = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 Rule: TypeAlias = Callable[[JsonValue], "tuple[Fault, ...]"]
@@ -55,6 +56,13 @@ def read_instant(value: JsonValue) -> datetime | Fault:
         return parse_instant(value)
     except ValueError as error:
         return Fault("/occurredAt", str(error))
+
+
+def _is_reference(text: str) -> bool:
+    if not 0 < len(text) <= _REFERENCE_CHARS_MAX:
+        return False
+    # Of ASCII, what can be printed is what is no control character; nearly all references are.
+    return (text.isascii() and text.isprintable()) or _REFERENCE.fullmatch(text) is not None
 
 
 def _text(field: str, fits: Callable[[str], object], expected: str) -> Rule:
@@ -160,8 +168,8 @@ RULES: Final[Mapping[str, Rule]] = {
     "occurredAt": _any,  # read_instant judges it, so that it is parsed once
     "payload": _any,
     "tags": _tags,
-    "correlationId": _text("correlationId", _REFERENCE.fullmatch, _REFERENCE_EXPECTED),
-    "causationId": _text("causationId", _REFERENCE.fullmatch, _REFERENCE_EXPECTED),
+    "correlationId": _text("correlationId", _is_reference, _REFERENCE_EXPECTED),
+    "causationId": _text("causationId", _is_reference, _REFERENCE_EXPECTED),
     "traceparent": _text("traceparent", _TRACEPARENT.fullmatch, "a W3C traceparent of version 00"),
     "ttl": _positive("ttl", INTEGER_BOUND - 1),
     "metadata": _metadata,

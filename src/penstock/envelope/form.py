@@ -7,7 +7,7 @@ in this form; tests/envelope/test_form.py holds it to PostgreSQL.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 import orjson
@@ -28,6 +28,15 @@ def json_form(value: JsonValue) -> bytes:
     written = canonical(value)
     if b"0e" in written.translate(_EXPONENTS) or b"-0.0" in written:
         return canonical(_respelt(value))
+    return written
+
+
+def json_forms(values: Sequence[JsonValue]) -> list[bytes]:
+    """The one spelling of each; for values that orjson has read."""
+    written = [orjson.dumps(value, option=orjson.OPT_SORT_KEYS) for value in values]
+    together = b"".join(written)
+    if b"0e" in together.translate(_EXPONENTS) or b"-0.0" in together:
+        return [json_form(value) for value in values]
     return written
 
 

@@ -92,7 +92,7 @@ class Call:
             elif before == verdict.content_hash:
                 self._answer(verdict, "duplicate")
             else:
-                self._refuse(conflict(raw, verdict, self._via))
+                self._refuse(conflict(raw, verdict.envelope, self._via))
 
     def outcomes(self) -> list[DoorOutcome]:
         """What the caller hears, in the order of the items."""

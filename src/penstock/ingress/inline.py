@@ -1,6 +1,6 @@
 """Run the pipeline in this process: a message is acknowledged when its row is committed.
 
-    send ──▶ waiting ──▶ [judge ─▶ hide ─▶ settle] one lot for all that waited ──▶ futures resolve
+    send ──▶ waiting ──▶ [judge ─▶ hide ─▶ write ─▶ settle] one lot for all that waited ──▶ done
 
 The same `judge` as on Spark, the same `Intake`; only the queue in between is missing. Messages that
 arrive while a commit runs share the next one.
@@ -21,6 +21,7 @@ from penstock.base.ids import uuid7
 from penstock.ingress.lot import Intake, Judged, Lot
 from penstock.ingress.pipeline import judge
 from penstock.ingress.protect import NOTHING_PERSONAL, Protect
+from penstock.ingress.rows import write
 from penstock.ingress.verdict import Arrival, Via
 from penstock.registry.registry import Registry
 from penstock.transport.port import UNBOUND, Message
@@ -88,8 +89,8 @@ class InlineHost:
             for message in messages
         ]
         try:
-            hidden = self._protect.hide(judged, registry)
-            self._intake.settle(Lot(writer=self._writer, judged=hidden))
+            written = write(self._protect.hide(judged, registry))
+            self._intake.settle(Lot(writer=self._writer, messages=written))
         except PenstockError as error:
             _log.warning("settle_failed", code=error.code, detail=error.detail)
             failure = QueueUnavailable(f"the event could not be committed: {error.detail}")

@@ -1,6 +1,11 @@
 """Hold what is settled in one transaction: judged messages and the segments they came from.
 
-    Lot ── Intake.settle ──▶ Receipt          lines = stored + duplicates + dead, always
+    Judged ── rows.write ──▶ Row | Rejected ──▶ Lot ── Intake.settle ──▶ Receipt
+
+    lines = stored + duplicates + dead, always
+
+A lot holds rows that are written out already, never the events they were written from: a thousand
+trees of objects are slower to walk a second time than to make, and a line of bytes is not.
 
 `Intake` is the port through which ingress hands over; the store implements it.
 """
@@ -9,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from datetime import datetime
+from typing import NamedTuple, Protocol, TypeAlias
 
-from penstock.ingress.verdict import Verdict
+from penstock.ingress.verdict import Rejected, Verdict
 
 
 class Judged(NamedTuple):
@@ -21,6 +27,23 @@ class Judged(NamedTuple):
     verdict: Verdict
 
 
+class Row(NamedTuple):
+    """One accepted event, written out: what it is told apart and counted by, and its lines."""
+
+    raw: bytes  # as it came, for the dead letter if its id is taken
+    tenant_id: str
+    id: str
+    type: str
+    source: str
+    occurred_at: datetime
+    content_hash: bytes
+    line: bytes  # of the log, after position and time
+    tags: tuple[bytes, ...]  # lines of the tags, after the position
+
+
+Written: TypeAlias = Row | Rejected  # what a message becomes in the store
+
+
 @dataclass(frozen=True, slots=True)
 class SegmentMark:
     """Which segment messages came from, and how far its writer had acknowledged by its end."""
@@ -28,7 +51,7 @@ class SegmentMark:
     segment: str
     writer: str
     end: int
-    judged: Sequence[Judged]
+    messages: Sequence[Written]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +60,7 @@ class Lot:
 
     segments: Sequence[SegmentMark] = ()
     writer: str = ""
-    judged: Sequence[Judged] = ()
+    messages: Sequence[Written] = ()
     epoch: int | None = None  # None: not fenced
 
 

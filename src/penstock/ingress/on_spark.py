@@ -93,7 +93,7 @@ def _result(marks: list[SegmentMark], receipt: Receipt) -> pa.RecordBatch:
     rows = [
         (
             mark.segment,
-            len(mark.judged),
+            len(mark.messages),
             *((receipt.stored, receipt.duplicates, receipt.dead) if not n else (0, 0, 0)),
         )
         for n, mark in enumerate(marks)

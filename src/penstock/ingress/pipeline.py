@@ -42,7 +42,7 @@ _REMEDY = {
     Reason.TOO_LARGE: "Keep the whole event under 320 KB: store the blob, publish a reference.",
 }
 # What Penstock says of its operators must not be said by anybody else.
-_RESERVED = ("penstock.", "privacy.subject.erased")
+RESERVED = ("penstock.", "privacy.subject.erased")
 _JSON_REMEDY = "Send UTF-8 JSON within the strict profile of docs/events.md."
 
 
@@ -93,7 +93,7 @@ def _judge_native(native: JsonValue, raw: bytes, arrival: Arrival, registry: Reg
     )
     if not isinstance(envelope, Envelope):
         return _reject(raw, arrival, _envelope_reason(envelope), envelope, native)
-    if not arrival.operator and envelope.type.startswith(_RESERVED):
+    if not arrival.operator and envelope.type.startswith(RESERVED):
         fault = Fault("/type", f"expected a type of the publisher's own, found {envelope.type}")
         return _reject(raw, arrival, Reason.TYPE_RESERVED, (fault,), native)
     schema = registry.find(envelope.type, envelope.schema_version)

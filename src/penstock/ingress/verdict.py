@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from penstock.base.errors import Fault
 from penstock.base.ids import derived_id
@@ -104,10 +104,25 @@ class Rejected:
 Verdict: TypeAlias = Accepted | Rejected
 
 
-def conflict(raw: bytes, accepted: Accepted, via: Via = Via.QUEUE) -> Rejected:
+class Named(Protocol):
+    """Whatever says which event it is: an envelope, or a row."""
+
+    @property
+    def tenant_id(self) -> str: ...
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def type(self) -> str: ...
+
+    @property
+    def source(self) -> str: ...
+
+
+def conflict(raw: bytes, event: Named, via: Via = Via.QUEUE) -> Rejected:
     """The dead letter of an event whose id is taken by another content."""
-    envelope = accepted.envelope
-    detail = f"expected a new id or the same content again, found other content under {envelope.id}"
+    detail = f"expected a new id or the same content again, found other content under {event.id}"
     return Rejected(
         raw=raw,
         reason=Reason.ID_CONFLICT,
@@ -115,9 +130,9 @@ def conflict(raw: bytes, accepted: Accepted, via: Via = Via.QUEUE) -> Rejected:
         pointer="/id",
         faults=(Fault("/id", detail),),
         remedy="Publish the event under an id of its own; the first one under this id stays.",
-        tenant_id=envelope.tenant_id,
+        tenant_id=event.tenant_id,
         via=via,
-        event_type=envelope.type,
-        source=envelope.source,
-        event_id=envelope.id,
+        event_type=event.type,
+        source=event.source,
+        event_id=event.id,
     )

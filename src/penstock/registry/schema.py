@@ -12,7 +12,7 @@ linear time (no look-around, no back-references), and nothing outside the schema
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -95,6 +95,13 @@ def check_payload(schema_version: SchemaVersion, payload: JsonValue) -> tuple[Fa
             return (Fault("", f"expected a schema that compiles, found {_reason(error)}"),)
         _compiled[schema_version.schema_hash] = compiled
     return _check(compiled, payload)
+
+
+def all_fit(schema_version: SchemaVersion, payloads: Sequence[JsonValue]) -> bool:
+    """Whether `check_payload` would find nothing in any of them."""
+    if check_payload(schema_version, payloads[0]):
+        return False
+    return all(map(_compiled[schema_version.schema_hash].validator.is_valid, payloads))
 
 
 def compile_faults(schema: JsonValue) -> tuple[Fault, ...]:

@@ -19,6 +19,7 @@ from penstock.envelope.codec import encode
 from penstock.envelope.envelope import JsonObject
 from penstock.ingress.lot import Judged, Lot
 from penstock.ingress.pipeline import judge
+from penstock.ingress.rows import write
 from penstock.ingress.verdict import Arrival
 from penstock.registry.book import RegistryBook
 from penstock.registry.declare import EventType, Payload, Vocabulary
@@ -69,7 +70,7 @@ def one_by_one(database: str) -> Iterator[Appends]:
 def test_a_row_is_the_same_whichever_way_it_came_in(database: str, other_database: str) -> None:
     arrival = Arrival(NOW, "unused", tenant_id="acme")
     judged = [Judged(raw, judge(raw, arrival, registry())) for raw in map(encode, ODD)]
-    PostgresIntake(other_database).settle(Lot(writer="w", judged=judged))
+    PostgresIntake(other_database).settle(Lot(writer="w", messages=write(judged)))
 
     with on_postgres(database) as appends:
         appends.of("acme").append(ODD[:1])  # append_one
@@ -106,7 +107,7 @@ def test_lag_is_counted_as_the_intake_counts_it(database: str, other_database: s
     ]
     arrival = Arrival(NOW, "unused", tenant_id="acme")
     judged = [Judged(raw, judge(raw, arrival, registry())) for raw in map(encode, said)]
-    PostgresIntake(other_database).settle(Lot(writer="w", judged=judged))
+    PostgresIntake(other_database).settle(Lot(writer="w", messages=write(judged)))
     with on_postgres(database) as appends:
         appends.of("acme").append(said)
 

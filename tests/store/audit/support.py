@@ -11,6 +11,7 @@ import psycopg
 
 from penstock.ingress.lot import Judged, Lot
 from penstock.ingress.pipeline import judge
+from penstock.ingress.rows import write
 from penstock.ingress.verdict import Accepted, Arrival
 from penstock.registry.registry import Registry
 from penstock.store.audit.check.conclude import read_anchors
@@ -53,7 +54,7 @@ def store(database: str, events: Iterable[dict[str, Any] | bytes], *, lot: int =
             judged = [Judged(raw, judge(raw, arrival, OPEN)) for raw in raws[start : start + lot]]
             refused = [item.verdict for item in judged if not isinstance(item.verdict, Accepted)]
             assert not refused, refused[0]
-            intake.settle(Lot(writer="test", judged=judged))
+            intake.settle(Lot(writer="test", messages=write(judged)))
     finally:
         intake.close()
 

@@ -7,28 +7,27 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.envelope.envelope import Envelope, Severity
-from penstock.ingress.lot import Judged
-from penstock.ingress.verdict import Accepted, Reason, Rejected
+from penstock.ingress.lot import Row, Written
+from penstock.ingress.verdict import Reason, Rejected
 from penstock.store.intake.settle import keys_of, settle
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def accepted(event_id: str, content: bytes = b"a", *, source: str = "s.x") -> Judged:
-    envelope = Envelope(event_id, "t.x", source, NOW - timedelta(seconds=2), {})
-    verdict = Accepted(envelope, Severity.INFO, "default", None, content, b"{}", {})
-    return Judged(b"raw:" + event_id.encode() + content, verdict)
+def accepted(event_id: str, content: bytes = b"a", *, source: str = "s.x") -> Written:
+    at = NOW - timedelta(seconds=2)
+    raw = b"raw:" + event_id.encode() + content
+    return Row(raw, "default", event_id, "t.x", source, at, content, b"", ())
 
 
-def rejected(raw: bytes) -> Judged:
-    return Judged(raw, Rejected(raw, Reason.MALFORMED_JSON, "no"))
+def rejected(raw: bytes) -> Written:
+    return Rejected(raw, Reason.MALFORMED_JSON, "no")
 
 
 def test_a_new_event_is_fresh() -> None:
     result = settle([accepted("1")], {}, now=NOW)
 
-    assert [a.envelope.id for a in result.fresh] == ["1"]
+    assert [row.id for row in result.fresh] == ["1"]
     assert (result.lines, result.duplicates, result.dead) == (1, 0, 0)
 
 
@@ -37,14 +36,14 @@ def test_the_same_id_with_the_same_content_is_a_duplicate() -> None:
         [accepted("1"), accepted("1"), accepted("2")], {("default", "2"): b"a"}, now=NOW
     )
 
-    assert [a.envelope.id for a in result.fresh] == ["1"]
+    assert [row.id for row in result.fresh] == ["1"]
     assert result.duplicates == 2
 
 
 def test_the_same_id_with_other_content_is_a_dead_letter_and_never_overwrites() -> None:
     result = settle([accepted("1"), accepted("1", b"b")], {}, now=NOW)
 
-    assert [a.content_hash for a in result.fresh] == [b"a"]
+    assert [row.content_hash for row in result.fresh] == [b"a"]
     (letter,) = result.letters.values()
     assert letter.rejected.reason == Reason.ID_CONFLICT
     assert letter.rejected.raw == b"raw:1b"
@@ -86,12 +85,12 @@ items = st.lists(
     ),
 )
 def test_every_line_is_stored_or_a_duplicate_or_dead(
-    lot: list[Judged], known: dict[tuple[str, str], bytes]
+    lot: list[Written], known: dict[tuple[str, str], bytes]
 ) -> None:
     result = settle(lot, known, now=NOW)
 
     assert result.lines == len(lot) == len(result.fresh) + result.duplicates + result.dead
-    fresh = [(a.envelope.tenant_id, a.envelope.id) for a in result.fresh]
+    fresh = [(a.tenant_id, a.id) for a in result.fresh]
     assert len(fresh) == len(set(fresh))
     assert not set(fresh) & known.keys()
     assert set(fresh) <= set(keys_of(lot))

@@ -10,6 +10,7 @@ import pytest
 
 from penstock.envelope.envelope import Envelope, Severity
 from penstock.ingress.lot import Judged, Lot
+from penstock.ingress.rows import write
 from penstock.ingress.verdict import Accepted
 from penstock.store.intake.on_postgres import Fenced, PostgresIntake
 from penstock.store.lease.on_postgres import IngressLease
@@ -31,8 +32,8 @@ def test_an_ingress_that_was_replaced_settles_nothing_more(database: str) -> Non
     intake = PostgresIntake(database)
 
     with pytest.raises(Fenced):
-        intake.settle(Lot(writer="w", judged=[judged("late")], epoch=first))
-    intake.settle(Lot(writer="w", judged=[judged("good")], epoch=second))
+        intake.settle(Lot(writer="w", messages=write([judged("late")]), epoch=first))
+    intake.settle(Lot(writer="w", messages=write([judged("good")]), epoch=second))
 
     with psycopg.connect(database) as connection:
         assert connection.execute("SELECT id FROM workflow_events").fetchall() == [("good",)]
@@ -54,7 +55,7 @@ def test_positions_are_gapless_and_each_event_is_stored_once_by_concurrent_intak
         intake = PostgresIntake(database)
         for n in range(20):
             lot = [judged(f"{writer}-{n}-{k}") for k in range(5)] + [judged(f"shared-{n}")]
-            intake.settle(Lot(writer=f"w{writer}", judged=lot))
+            intake.settle(Lot(writer=f"w{writer}", messages=write(lot)))
         intake.close()
 
     threads = [threading.Thread(target=settle, args=(n,)) for n in range(4)]

@@ -22,9 +22,9 @@ from tests.store.privacy.support import (
 from penstock.base.errors import SetupIncomplete
 from penstock.envelope.envelope import JsonValue
 from penstock.ingress.lot import Judged
+from penstock.ingress.rows import event_line
 from penstock.ingress.verdict import Accepted, Reason, Rejected
 from penstock.registry.registry import Registry
-from penstock.store.intake.rows import event_line
 from penstock.store.privacy.cipher import RootKey
 from penstock.store.privacy.hide import Hiding
 from penstock.store.privacy.in_memory import KeysInMemory

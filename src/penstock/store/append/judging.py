@@ -18,10 +18,10 @@ from penstock.envelope.codec import encode
 from penstock.envelope.envelope import DEFAULT_TENANT, JsonValue
 from penstock.ingress.lot import Judged
 from penstock.ingress.pipeline import judge
+from penstock.ingress.rows import event_line
 from penstock.ingress.verdict import Accepted, Arrival, Reason, Rejected, Via
 from penstock.registry.registry import Registry
 from penstock.store.append.request import EVENTS_MAX, Entry
-from penstock.store.intake.rows import event_line
 
 _FAULTS_MAX = 50
 

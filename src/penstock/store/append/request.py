@@ -100,7 +100,7 @@ def request(tenant_id: str, entries: Sequence[Entry], condition: Condition | Non
 
 def id_taken(nths: Sequence[int], accepted: Accepted) -> EventRefused:
     """The refusal of an append with an id that has another content."""
-    rejected = conflict(b"", accepted)
+    rejected = conflict(b"", accepted.envelope)
     return EventRefused(
         rejected.detail,
         reason=Reason.ID_CONFLICT,

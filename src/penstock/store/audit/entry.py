@@ -1,6 +1,6 @@
 """Say what the log is sealed by: one entry for each event, made again from its stored row.
 
-    row ── body ──▶ leaf (store/intake/rows.py) ─┐
+    row ── body ──▶ leaf (ingress/rows.py) ─┐
     position, received_at ───────────────────────┴─▶ entry ── merkle.leaf ──▶ a leaf of the tree
 
 A row is read as a line of COPY and never trusted to be one of ours: whatever was done to it, the
@@ -21,8 +21,8 @@ from penstock.base.errors import PenstockError
 from penstock.envelope.codec import encode, load_stored
 from penstock.envelope.envelope import JsonValue
 from penstock.envelope.form import json_form
+from penstock.ingress.rows import leaf
 from penstock.store.audit import merkle
-from penstock.store.intake.rows import leaf
 
 # The columns of a line: what the seal covers, then the body in its own order.
 COLUMNS = (

@@ -12,10 +12,10 @@ from typing import cast
 
 from penstock.base.errors import AuditDamaged
 from penstock.envelope.envelope import JsonObject, JsonValue
+from penstock.ingress.rows import leaf
 from penstock.store.audit.checkpoint import Checkpoint, VerifierKey, read_note
 from penstock.store.audit.entry import Row, entry_hash, read_row
 from penstock.store.audit.merkle import root_by_inclusion
-from penstock.store.intake.rows import leaf
 
 
 @dataclass(frozen=True, slots=True)

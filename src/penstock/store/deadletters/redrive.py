@@ -18,6 +18,7 @@ from penstock.base.ids import derived_id
 from penstock.ingress.lot import Intake, Judged, Lot
 from penstock.ingress.pipeline import judge
 from penstock.ingress.protect import NOTHING_PERSONAL, Protect
+from penstock.ingress.rows import write
 from penstock.ingress.verdict import Accepted, Arrival, Reason, Via
 from penstock.registry.registry import Registry
 from penstock.store.deadletters.letter import DeadLetter, LetterFilter, RedriveReport
@@ -91,10 +92,10 @@ class Redriver:
 
     def _let_in(self, fits: Sequence[tuple[DeadLetter, Accepted]], registry: Registry) -> int:
         judged = [Judged(letter.raw, accepted) for letter, accepted in fits]
-        hidden = self._protect.hide(judged, registry)
+        written = write(self._protect.hide(judged, registry))
         intake = self._open_intake()
         try:
-            receipt = intake.settle(Lot(writer=_WRITER, judged=hidden))
+            receipt = intake.settle(Lot(writer=_WRITER, messages=written))
         finally:
             intake.close()
         pairs = [(letter.id, accepted.envelope.id) for letter, accepted in fits]

@@ -3,17 +3,18 @@
     lock head ─ who may ─ what is known ─▶ settle (pure) ─▶ COPY events ─ COPY tags
                                            ─▶ dead letters ─ ledger ─ advance head ─ NOTIFY ─ commit
 
-Everything that can be prepared is prepared before the lock: lines are formatted, keys collected.
-Under it, rows go straight into the log by COPY at the positions the lock hands out; no staging
-table is written first. A crash at any point rolls all of it back, the segment stays on disk, and
-the next try finds the same inputs.
+Rows come written out. Under the lock they go straight into the log by COPY at the positions the
+lock hands out; no staging table is written first. A crash at any point rolls all of it back, the
+segment stays on disk, and the next try finds the same inputs.
+
+Ids are looked up only while there is a reason to: the unique index refuses a lot with an id that
+the log has, the lot is settled again with a look at each id, and so are those that follow it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -21,13 +22,13 @@ from psycopg.rows import TupleRow
 
 from penstock.base.errors import PenstockError, StoreUnavailable
 from penstock.base.on_postgres import Pool, answering, become
-from penstock.ingress.lot import Judged, Lot, Receipt
-from penstock.ingress.verdict import Accepted
+from penstock.ingress.lot import Lot, Receipt, Row, SegmentMark
+from penstock.ingress.rows import EVENT_COLUMNS, TAG_COLUMNS
 from penstock.sql import query
-from penstock.store.intake.rows import EVENT_COLUMNS, TAG_COLUMNS, event_line, tag_lines
 from penstock.store.intake.settle import Key, LetterTally, Settlement, keys_of, settle
 
 Connection = psycopg.Connection[TupleRow]
+_WARY_LOTS = 200  # how many lots are looked up after one that held a duplicate
 
 
 class Fenced(PenstockError):
@@ -43,21 +44,26 @@ class PostgresIntake:
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
         self._connection: Connection | None = None
+        self._wary = 0
 
     def settle(self, lot: Lot) -> Receipt:
         """Settle the lot, all of it or nothing; StoreUnavailable when PostgreSQL is away."""
-        lines = {
-            id(item.verdict): event_line(item.verdict)
-            for item in _all(lot)
-            if isinstance(item.verdict, Accepted)
-        }
         try:
-            connection = self._open()
-            with connection.transaction():
-                return _settle(connection, lot, lines)
+            try:
+                receipt = self._commit(lot, look_up=self._wary > 0)
+            except psycopg.errors.UniqueViolation:
+                self._wary = _WARY_LOTS
+                receipt = self._commit(lot, look_up=True)
         except psycopg.Error as error:
             self.close()
             raise StoreUnavailable(f"the lot was not committed: {error}") from error
+        self._wary = _WARY_LOTS if receipt.duplicates else max(0, self._wary - 1)
+        return receipt
+
+    def _commit(self, lot: Lot, *, look_up: bool) -> Receipt:
+        connection = self._open()
+        with connection.transaction():
+            return _settle(connection, lot, look_up=look_up)
 
     def close(self) -> None:
         if self._connection is not None:
@@ -86,17 +92,18 @@ class LogIndex:
         return {event_id: content for (_, event_id), content in found.items()}
 
 
-def _settle(connection: Connection, lot: Lot, lines: dict[int, bytes]) -> Receipt:
+def _settle(connection: Connection, lot: Lot, *, look_up: bool) -> Receipt:
     base, at, epoch, settled = _lock(connection, lot)
     if lot.epoch is not None and epoch != lot.epoch:
         raise Fenced(f"expected ingress epoch {lot.epoch}, found {epoch}")
     marks = [mark for mark in lot.segments if mark.segment not in settled]
-    judged = [item for mark in marks for item in mark.judged]
-    judged.extend(lot.judged)
-    if not judged and not marks:
+    messages = [item for mark in marks for item in mark.messages]
+    messages.extend(lot.messages)
+    if not messages and not marks:
         return Receipt(last_position=base, already_settled=tuple(sorted(settled)))
-    result = settle(judged, _known(connection, keys_of(judged)), now=at)
-    _copy_events(connection, result.fresh, lines, base, at)
+    known = _known(connection, keys_of(messages)) if look_up else {}
+    result = settle(messages, known, now=at)
+    _copy_events(connection, result.fresh, base, at)
     _copy_tags(connection, result.fresh, base)
     last = base + len(result.fresh)
     with connection.pipeline():
@@ -138,28 +145,20 @@ def _known(connection: Connection, keys: list[Key]) -> dict[Key, bytes]:
     return known
 
 
-def _copy_events(
-    connection: Connection,
-    fresh: Sequence[Accepted],
-    lines: dict[int, bytes],
-    base: int,
-    at: datetime,
-) -> None:
+def _copy_events(connection: Connection, fresh: Sequence[Row], base: int, at: datetime) -> None:
     if not fresh:
         return
     stamp = f"\t{at.isoformat()}".encode()
-    block = b"".join(
-        [b"%d%b%b" % (base + n, stamp, lines[id(event)]) for n, event in enumerate(fresh, 1)]
-    )
+    block = b"".join([b"%d%b%b" % (base + n, stamp, row.line) for n, row in enumerate(fresh, 1)])
     _copy(connection, "workflow_events", EVENT_COLUMNS, block)
 
 
-def _copy_tags(connection: Connection, fresh: Sequence[Accepted], base: int) -> None:
-    block = "".join(
-        [tag_lines(event, base + n) for n, event in enumerate(fresh, 1) if event.envelope.tags]
+def _copy_tags(connection: Connection, fresh: Sequence[Row], base: int) -> None:
+    block = b"".join(
+        [b"%d%b" % (base + n, line) for n, row in enumerate(fresh, 1) for line in row.tags]
     )
     if block:
-        _copy(connection, "event_tags", TAG_COLUMNS, block.encode())
+        _copy(connection, "event_tags", TAG_COLUMNS, block)
 
 
 def _copy(connection: Connection, table: str, columns: tuple[str, ...], block: bytes) -> None:
@@ -224,30 +223,24 @@ def _count_sources(connection: Connection, result: Settlement) -> None:
 
 
 def _count_writers(
-    connection: Connection, lot: Lot, marks: Sequence[Any], result: Settlement
+    connection: Connection, lot: Lot, marks: Sequence[SegmentMark], result: Settlement
 ) -> None:
     ends: dict[str, int] = {}
     settled: dict[str, int] = {}
     for mark in marks:
         ends[mark.writer] = max(ends.get(mark.writer, 0), mark.end)
-        settled[mark.writer] = settled.get(mark.writer, 0) + len(mark.judged)
+        settled[mark.writer] = settled.get(mark.writer, 0) + len(mark.messages)
         connection.execute(query("intake", "settle_segment"), {"segment": mark.segment})
     for writer in sorted(ends):
         row = {"writer": writer, "end": ends[writer], "lines": settled[writer]}
         connection.execute(query("intake", "count_segments"), row)
-    if lot.judged:
-        row = {"writer": lot.writer, "lines": len(lot.judged)}
+    if lot.messages:
+        row = {"writer": lot.writer, "lines": len(lot.messages)}
         connection.execute(query("intake", "count_direct"), row)
     totals = {
         "stored": len(result.fresh), "duplicates": result.duplicates, "dead": result.dead
     }  # fmt: skip
     connection.execute(query("intake", "count_totals"), totals)
-
-
-def _all(lot: Lot) -> Iterable[Judged]:
-    for mark in lot.segments:
-        yield from mark.judged
-    yield from lot.judged
 
 
 def _one(cursor: psycopg.Cursor[TupleRow]) -> TupleRow:

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from penstock.ingress.lot import Judged
-from penstock.ingress.verdict import Accepted, Rejected, conflict
+from penstock.ingress.lot import Row, Written
+from penstock.ingress.verdict import Rejected, conflict
 
 Key = tuple[str, str]  # tenant, id
 
@@ -45,7 +45,7 @@ class LetterTally:
 class Settlement:
     """What to write."""
 
-    fresh: list[Accepted] = field(default_factory=list)
+    fresh: list[Row] = field(default_factory=list)
     letters: dict[str, LetterTally] = field(default_factory=dict)
     sources: dict[Key, SourceTally] = field(default_factory=dict)  # by tenant and source
     lines: int = 0
@@ -53,43 +53,39 @@ class Settlement:
     dead: int = 0
 
 
-def keys_of(judged: Iterable[Judged]) -> list[Key]:
+def keys_of(messages: Iterable[Written]) -> list[Key]:
     """The (tenant, id) of every accepted event, to look up in the log."""
-    return [
-        (item.verdict.envelope.tenant_id, item.verdict.envelope.id)
-        for item in judged
-        if isinstance(item.verdict, Accepted)
-    ]
+    return [(row.tenant_id, row.id) for row in messages if isinstance(row, Row)]
 
 
-def settle(judged: Iterable[Judged], known: Mapping[Key, bytes], *, now: datetime) -> Settlement:
+def settle(messages: Iterable[Written], known: Mapping[Key, bytes], *, now: datetime) -> Settlement:
     """Sort a lot into new events, duplicates and dead letters, in the order it came."""
-    fresh: list[Accepted] = []
+    fresh: list[Row] = []
     letters: dict[str, LetterTally] = {}
     sources: dict[Key, SourceTally] = {}
     seen = dict(known)
     lines = duplicates = dead = 0
-    for item in judged:
+    for message in messages:
         lines += 1
-        verdict = item.verdict
-        if isinstance(verdict, Accepted):
-            envelope = verdict.envelope
-            key = (envelope.tenant_id, envelope.id)
-            before = seen.get(key)
-            tally = _tally(sources, envelope.tenant_id, envelope.source)
+        if isinstance(message, Row):
+            _, tenant_id, event_id, _, source, occurred_at, content_hash, *_ = message
+            before = seen.get((tenant_id, event_id))
+            tally = _tally(sources, tenant_id, source)
             if before is None:
-                seen[key] = verdict.content_hash
-                fresh.append(verdict)
-                _count_fresh(tally, envelope.occurred_at, now)
+                seen[tenant_id, event_id] = content_hash
+                fresh.append(message)
+                _count_fresh(tally, occurred_at, now)
                 continue
-            if before == verdict.content_hash:
+            if before == content_hash:
                 duplicates += 1
                 tally.duplicates += 1
                 continue
-            verdict = conflict(item.raw, verdict)
+            refused = conflict(message.raw, message)
+        else:
+            refused = message
         dead += 1
-        _tally(sources, verdict.tenant_id, verdict.source or "unknown").dead += 1
-        _count_letter(letters, verdict)
+        _tally(sources, refused.tenant_id, refused.source or "unknown").dead += 1
+        _count_letter(letters, refused)
     return Settlement(fresh, letters, sources, lines, duplicates, dead)
 
 

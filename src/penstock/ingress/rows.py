@@ -1,5 +1,7 @@
 """Write accepted events as lines of PostgreSQL's COPY text format, and hash them.
 
+    Judged ── write ──▶ Row: the event's line and its tags', as bytes
+
     tenant ⇥ id ⇥ type ⇥ … ⇥ content_hash       the body: everything the row says
     leaf = SHA-256(0x00 ‖ body)                  the row's hash; any later change of the row shows
     position ⇥ received_at ⇥ body ⇥ leaf         the line
@@ -13,11 +15,14 @@ so only free text is escaped, and a body says exactly one thing.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import sha256
 
 from penstock.envelope.envelope import Envelope
 from penstock.envelope.form import metadata_form, tags_form
-from penstock.ingress.verdict import Accepted
+from penstock.ingress.lot import Judged, Row, Written
+from penstock.ingress.verdict import Accepted, Rejected
 
 EVENT_COLUMNS = (
     "position", "received_at", "tenant_id", "id", "type", "source", "occurred_at", "payload",
@@ -27,8 +32,27 @@ EVENT_COLUMNS = (
 TAG_COLUMNS = ("position", "tenant_id", "tag")
 
 _MARKUP = re.compile(r"[\\\t\n\r]")
+_search = _MARKUP.search
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 _NULL = "\\N"
+_new = tuple.__new__  # a row is made for every event, and its own way of making is slower
+
+
+def write(judged: Iterable[Judged]) -> list[Written]:
+    """Every message as a lot takes it."""
+    return [
+        verdict if isinstance(verdict, Rejected) else _row(raw, verdict) for raw, verdict in judged
+    ]
+
+
+def _row(raw: bytes, accepted: Accepted) -> Row:
+    event_id, event_type, source, occurred_at, _, tags, *_, tenant_id = accepted.envelope
+    lines = [f"\t{tenant_id}\t{key}:{_text(value)}\n".encode() for key, value in tags.items()]
+    return _new(
+        Row,
+        (raw, tenant_id, event_id, event_type, source, occurred_at, accepted.content_hash,
+         event_line(accepted), tuple(lines)),
+    )  # fmt: skip
 
 
 def event_line(accepted: Accepted) -> bytes:
@@ -54,28 +78,29 @@ def event_body(
     content_hash: bytes,
 ) -> bytes:
     """Everything a row says but its position, its time and its hash."""
-    e = envelope
-    head = f"{e.tenant_id}\t{e.id}\t{e.type}\t{e.source}\t{e.occurred_at.isoformat()}\t"
+    (event_id, event_type, source, occurred_at, _, tags, correlation_id, causation_id,
+     traceparent, ttl_ms, metadata, schema_version, tenant_id) = envelope  # fmt: skip
+    head = f"{tenant_id}\t{event_id}\t{event_type}\t{source}\t{occurred_at.isoformat()}\t"
     middle = (
-        f"\t{_text(e.correlation_id)}\t{_text(e.causation_id)}\t{e.traceparent or _NULL}\t"
-        f"{_NULL if e.ttl_ms is None else e.ttl_ms}\t"
+        f"\t{_text(correlation_id)}\t{_text(causation_id)}\t{traceparent or _NULL}\t"
+        f"{_NULL if ttl_ms is None else ttl_ms}\t"
     )
-    end = (
-        f"\t{_NULL if e.schema_version is None else e.schema_version}\t{schema_hash or _NULL}\t"
-        f"{severity}\t{severity_rule}\t\\\\x{content_hash.hex()}"
+    return b"%b%b\t%b%b%b%b%b" % (
+        head.encode(),
+        _json(payload_form),
+        _json(tags_form(tags)),
+        middle.encode(),
+        _json(metadata_form(metadata)),
+        _end(schema_version, schema_hash, severity, severity_rule),
+        content_hash.hex().encode(),
     )
-    return b"".join(
-        (head.encode(), _json(payload_form), b"\t", _json(tags_form(e.tags)), middle.encode(),
-         _json(metadata_form(e.metadata)), end.encode())
-    )  # fmt: skip
 
 
-def tag_lines(accepted: Accepted, position: int) -> str:
-    """One line per tag of an event."""
-    e = accepted.envelope
-    return "".join(
-        f"{position}\t{e.tenant_id}\t{_text(f'{key}:{value}')}\n" for key, value in e.tags.items()
-    )
+@lru_cache(4096)
+def _end(version: int | None, schema_hash: str | None, severity: str, rule: str) -> bytes:
+    """What events of one schema have in common, up to the hash of their content."""
+    said = f"{_NULL if version is None else version}\t{schema_hash or _NULL}\t{severity}\t{rule}"
+    return f"\t{said}\t\\\\x".encode()
 
 
 def _json(written: bytes) -> bytes:
@@ -85,6 +110,6 @@ def _json(written: bytes) -> bytes:
 def _text(text: str | None) -> str:
     if text is None:
         return _NULL
-    if _MARKUP.search(text) is None:
+    if text.isalnum() or _search(text) is None:
         return text
     return _MARKUP.sub(lambda found: _ESCAPES[found.group()], text)
