@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.api.batch import TooManyItems, split
+from penstock.envelope.codec import decode, decode_array
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -93,3 +94,23 @@ def test_a_hostile_body_costs_no_more_than_a_moment(body: bytes) -> None:
     assert split(body, items_max=5_000) is None
 
     assert time.process_time() - begun < 2.0
+
+
+@given(st.lists(_JSON, min_size=1, max_size=6))
+def test_a_compact_array_is_read_at_once_as_it_is_cut(values: list[object]) -> None:
+    body = json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode()
+
+    plain = decode_array(body, items_max=10)
+
+    if plain is not None:
+        raws, trees = plain
+        assert raws == split(body, items_max=10)
+        assert trees == [decode(raw) for raw in raws]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'[{"a":1}, {"b":2}]', b'[{"a":1,"a":2}]', b"[1e400]", b"[1]x", b"[" * 100, b"[]", b"[1,2,3]"],
+)
+def test_what_is_not_plain_is_left_to_the_exact_way(body: bytes) -> None:
+    assert decode_array(body, items_max=2) is None

@@ -16,6 +16,7 @@ from penstock.base.clock import FixedClock
 from penstock.base.errors import QueueUnavailable, StoreUnavailable
 from penstock.base.ids import uuid7
 from penstock.catalog.vocabularies import ALL
+from penstock.envelope.codec import decode_array
 from penstock.ingress.door import Door, DoorOutcome, Item
 from penstock.ingress.verdict import Reason, Rejected, Via
 from penstock.registry.book import RegistryBook
@@ -241,3 +242,33 @@ def test_only_an_operator_may_publish_what_penstock_says_of_its_operators(
 
     assert outcome.rejected is not None
     assert outcome.rejected.reason == Reason.TYPE_RESERVED
+
+
+def test_what_was_cut_from_a_compact_batch_is_queued_with_its_id_and_version(
+    building: Building,
+) -> None:
+    sent = [event(1), {k: v for k, v in event(2).items() if k != "id"}, *map(event, range(3, 7))]
+    plain = decode_array(json.dumps(sent, separators=(",", ":")).encode(), items_max=10)
+    assert plain is not None
+    items = [Item(raw, tree, is_compact=True) for raw, tree in zip(*plain, strict=True)]
+
+    outcomes = building.door.publish(items, tenant_id="acme", via=Via.HTTP)
+
+    queued = [json.loads(message.json) for message in building.queued()]
+    assert [each["id"] for each in queued] == [outcome.id for outcome in outcomes]
+    assert {(each["schemaVersion"], each["tenantId"]) for each in queued} == {(1, "acme")}
+    assert [each["payload"] for each in queued] == [each["payload"] for each in sent]
+
+
+def test_what_came_in_a_dialect_is_queued_in_our_words(building: Building) -> None:
+    said = {"specversion": "1.0", "id": "c", "source": "a.b", "type": "metastore.record.updated"}
+    events = [{**said, "id": f"c-{n}", "data": event(n)["payload"]} for n in range(5)]
+    plain = decode_array(json.dumps(events, separators=(",", ":")).encode(), items_max=10)
+    assert plain is not None
+    items = [Item(raw, tree, is_compact=True) for raw, tree in zip(*plain, strict=True)]
+
+    building.door.publish(items, tenant_id="default", via=Via.HTTP)
+
+    queued = [json.loads(message.json) for message in building.queued()]
+    assert [each["payload"] for each in queued] == [event(n)["payload"] for n in range(5)]
+    assert not any("specversion" in each for each in queued)

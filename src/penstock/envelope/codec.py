@@ -30,6 +30,7 @@ __all__ = [
     "ProfileReason",
     "canonical",
     "decode",
+    "decode_array",
     "decode_several",
     "encode",
     "load_stored",
@@ -88,21 +89,52 @@ def decode_several(raws: Sequence[bytes]) -> list[JsonValue] | None:
     Joined they are read in one go. That each comes back as its own bytes shows that it was read by
     itself, and not as part of its neighbour.
     """
-    if not raws or max(map(len, raws)) > _PLAIN_BYTES_MAX:
+    if not raws or not _is_shallow(raws):
         return None
-    if max(map(_braces, raws)) + max(map(_brackets, raws)) > DEPTH_MAX:
+    found = _read_together(b"[%b]" % b",".join(raws))
+    if found is None:
         return None
-    together = b"[%b]" % b",".join(raws)
-    if b"e-3" in together or _has_odd_escape(together):
-        return None
-    try:
-        trees: list[JsonValue] = orjson.loads(together)
-        written = [orjson.dumps(tree, option=orjson.OPT_STRICT_INTEGER) for tree in trees]
-    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
-        return None
+    trees, written = found
     if written != raws and list(map(_unspaced, written)) != list(map(_unspaced, raws)):
         return None
     return trees if all(map(_has_small_keys, raws, map(len, raws))) else None
+
+
+def decode_array(body: bytes, *, items_max: int) -> tuple[list[bytes], list[JsonValue]] | None:
+    """The bytes and the value of every item of a compact array; None when that is not so plain.
+
+    What is written for the items, joined, is the body itself, so each has its own bytes there.
+    """
+    if body[:1] != b"[" or body.count(b"{") > items_max * DEPTH_MAX:
+        return None
+    found = _read_together(body)
+    if found is None:
+        return None
+    trees, raws = found
+    if not 0 < len(trees) <= items_max or b"[%b]" % b",".join(raws) != body:
+        return None
+    if not _is_shallow(raws) or not all(map(_has_small_keys, raws, map(len, raws))):
+        return None
+    return raws, trees
+
+
+def _is_shallow(raws: Sequence[bytes]) -> bool:
+    """Whether none of them can be too long, too deep, or of too many parts."""
+    return (
+        max(map(len, raws)) <= _PLAIN_BYTES_MAX
+        and max(map(_braces, raws)) + max(map(_brackets, raws)) <= DEPTH_MAX
+    )
+
+
+def _read_together(array: bytes) -> tuple[list[JsonValue], list[bytes]] | None:
+    """The items of an array, and each written again; None when any may be odd."""
+    if b"e-3" in array or _has_odd_escape(array) or array.count(b"[") > len(array) // 8:
+        return None
+    try:
+        trees: list[JsonValue] = orjson.loads(array)
+        return trees, [orjson.dumps(tree, option=orjson.OPT_STRICT_INTEGER) for tree in trees]
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
+        return None
 
 
 def encode(value: JsonValue) -> bytes:

@@ -7,10 +7,9 @@ Pure: who is asked about known ids, and when, is the door's business.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from penstock.envelope import check
 from penstock.envelope.envelope import Envelope, JsonObject
@@ -19,8 +18,7 @@ from penstock.ingress.verdict import Accepted, Rejected, Verdict, Via, conflict
 from penstock.transport.port import UNBOUND, Message
 
 
-@dataclass(frozen=True, slots=True)
-class DoorOutcome:
+class DoorOutcome(NamedTuple):
     """What the caller hears about one item."""
 
     id: str | None
@@ -35,17 +33,12 @@ class DoorOutcome:
         return None if self.envelope is None else check.write(self.envelope)
 
 
-@dataclass(frozen=True, slots=True)
-class Fresh:
+class Fresh(NamedTuple):
     """An event that is to be queued."""
 
     key: Key
     content_hash: bytes
     written: bytes
-
-    @property
-    def tenant_id(self) -> str:
-        return self.key[0]
 
 
 class Call:
@@ -53,6 +46,7 @@ class Call:
 
     def __init__(self, now: datetime, via: Via, recent: RecentIds, *, derived: bool) -> None:
         self.now = now
+        self.at_ms = round(now.timestamp() * 1000)
         self._via = via
         self._recent = recent
         self._derived = derived  # ids come from an Idempotency-Key, so the store may know them
@@ -66,13 +60,21 @@ class Call:
     def add(self, raw: bytes, verdict: Verdict, written: bytes) -> None:
         """Take in one item, its verdict, and what would be queued."""
         self._judged.append((raw, verdict, written))
-        if isinstance(verdict, Accepted) and (self._derived or "id" in verdict.claimed):
-            key = _key(verdict)
-            content = self._recent.find(key)
-            if content is not None:
-                self._seen[key] = content
-            elif self._derived or self._recent.may_be_known(key[1]):
-                self.unsure.append(key)
+
+    def recall(self) -> None:
+        """Sort the items by what was accepted lately; `unsure` are the ids to ask the store for."""
+        said = [
+            _key(verdict)
+            for _, verdict, _ in self._judged
+            if isinstance(verdict, Accepted) and (self._derived or "id" in verdict.claimed)
+        ]
+        found = self._recent.find(said)
+        self.unsure = [
+            key
+            for key in said
+            if key not in found and (self._derived or self._recent.may_be_known(key[1]))
+        ]
+        self.settle(found)
 
     def settle(self, known: Mapping[Key, bytes]) -> None:
         """Sort the items by what is known: new ones, repeats, and what is refused."""
@@ -98,10 +100,9 @@ class Call:
         """What the caller hears, in the order of the items."""
         return self._outcomes
 
-    def message(self, written: bytes, tenant_id: str) -> Message:
-        """What goes on the queue."""
-        at_ms = round(self.now.timestamp() * 1000)
-        return Message(written, at_ms, tenant_id or UNBOUND, self._via)
+    def messages(self, written: Iterable[tuple[bytes, str]]) -> list[Message]:
+        """What goes on the queue, of bytes and their tenants."""
+        return [Message(each, self.at_ms, tenant or UNBOUND, self._via) for each, tenant in written]
 
     def _refuse(self, rejected: Rejected) -> None:
         self.refused.append(rejected)

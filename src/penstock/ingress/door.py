@@ -14,8 +14,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 import structlog
 
@@ -27,7 +27,8 @@ from penstock.ingress.call import Call, DoorOutcome
 from penstock.ingress.pipeline import judge, judge_tree, queued_form
 from penstock.ingress.protect import NOTHING_PERSONAL, Protect
 from penstock.ingress.recent import RecentIds
-from penstock.ingress.verdict import Accepted, Arrival, Rejected, Via
+from penstock.ingress.several import judge_several
+from penstock.ingress.verdict import Arrival, Rejected, Verdict, Via
 from penstock.registry.registry import Registry
 from penstock.transport.port import Transport
 
@@ -37,12 +38,12 @@ _RECENT_MOST = 100_000
 _log = structlog.get_logger("door")
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """One event as it came: its bytes, and its tree when somebody has decoded it already."""
 
     raw: bytes
     tree: JsonValue = None
+    is_compact: bool = False  # the bytes are what we would write for the tree
 
 
 class Door:
@@ -119,23 +120,24 @@ class Door:
         registry = self._registry()
         call = Call(now, via, self._recent, derived=key is not None)
         nonce = uuid7()
-        for index, item in enumerate(items):
+        arrivals = []
+        for index in range(len(items)):
             fallback = "" if key is None else derived_id(0, tenant_id or "", key, str(index))
-            arrival = Arrival(now, fallback, via, tenant_id, (nonce, str(index)), operator)
-            verdict = (
-                judge(item.raw, arrival, registry)
-                if item.tree is None
-                else judge_tree(item.tree, item.raw, arrival, registry)
-            )
-            written: bytes | Rejected = b""
-            if isinstance(verdict, Accepted):
-                written = queued_form(verdict, item.raw, arrival)
+            arrivals.append(Arrival(now, fallback, via, tenant_id, (nonce, str(index)), operator))
+        keyed = self._protect.keyed
+        verdicts = _verdicts(items, arrivals, registry)
+        for item, arrival, verdict in zip(items, arrivals, verdicts, strict=True):
+            if isinstance(verdict, Rejected):
+                call.add(item.raw, verdict, b"")
+                continue
+            # What came in a dialect is queued in our own words.
+            is_compact = item.is_compact and verdict.claimed is item.tree
+            written = queued_form(verdict, item.raw, arrival, is_compact=is_compact)
             if isinstance(written, Rejected):
-                verdict, written = written, b""
-            elif isinstance(verdict, Accepted):
-                verdict = self._protect.keyed(verdict, registry)
-            call.add(item.raw, verdict, written)
-        call.settle({})
+                call.add(item.raw, written, b"")
+            else:
+                call.add(item.raw, keyed(verdict, registry), written)
+        call.recall()
         return call
 
     def _look_up(self, call: Call) -> dict[tuple[str, str], bytes]:
@@ -152,7 +154,7 @@ class Door:
             return {}  # the ingress finds duplicates anyway
 
     def _send(self, call: Call) -> Future[None] | None:
-        messages = [call.message(entry.written, entry.tenant_id) for entry in call.fresh]
+        messages = call.messages((entry.written, entry.key[0]) for entry in call.fresh)
         return self._transport.send(messages) if messages else None
 
     def _refuse(self, call: Call) -> None:
@@ -172,13 +174,27 @@ class Door:
         except StoreUnavailable:
             if any(b"\n" in rejected.raw for rejected in call.refused):
                 raise  # the queue keeps lines; the caller is asked to try again
-            self._transport.send([call.message(r.raw, r.tenant_id) for r in call.refused]).result()
+            refused = call.messages((each.raw, each.tenant_id) for each in call.refused)
+            self._transport.send(refused).result()
 
     def _remember(self, call: Call) -> list[DoorOutcome]:
-        now_ms = round(call.now.timestamp() * 1000)
-        for entry in call.fresh:
-            self._recent.add(entry.key, entry.content_hash, now_ms=now_ms)
+        self._recent.add([(key, content) for key, content, _ in call.fresh], now_ms=call.at_ms)
         return call.outcomes()
+
+
+def _verdicts(
+    items: Sequence[Item], arrivals: Sequence[Arrival], registry: Registry
+) -> list[Verdict]:
+    raws = [item.raw for item in items]
+    trees = [item.tree for item in items]
+    if None not in trees:
+        return judge_several(raws, arrivals, registry, trees)
+    return [
+        judge(item.raw, arrival, registry)
+        if item.tree is None
+        else judge_tree(item.tree, item.raw, arrival, registry)
+        for item, arrival in zip(items, arrivals, strict=True)
+    ]
 
 
 def _whole_ms(at: datetime) -> datetime:

@@ -43,6 +43,7 @@ _REMEDY = {
 }
 # What Penstock says of its operators must not be said by anybody else.
 RESERVED = ("penstock.", "privacy.subject.erased")
+_COMPACT_BYTES_MAX = 10_000  # so short that nothing added makes it too long for the profile
 _JSON_REMEDY = "Send UTF-8 JSON within the strict profile of docs/events.md."
 
 
@@ -192,18 +193,26 @@ def _text(value: JsonValue, most: int) -> str | None:
     return value[:most] if isinstance(value, str) and value else None
 
 
-def queued_form(accepted: Accepted, raw: bytes, arrival: Arrival) -> bytes | Rejected:
+def queued_form(
+    accepted: Accepted, raw: bytes, arrival: Arrival, *, is_compact: bool = False
+) -> bytes | Rejected:
     """The claim with its id and version pinned: what goes on the queue, judged alike for ever.
+
+    `is_compact` says that `raw` is what we would write for the claim.
 
     Written anew, a message may be longer than it came (1e15 has sixteen digits) and holds a few
     values more. What the ingress would then find too large is refused here, before anybody is told
     that it was accepted.
     """
-    pinned: JsonObject = {**accepted.claimed, "id": accepted.envelope.id}
-    if accepted.envelope.schema_version is not None:
-        pinned["schemaVersion"] = accepted.envelope.schema_version
-    if accepted.envelope.tenant_id != DEFAULT_TENANT:
-        pinned["tenantId"] = accepted.envelope.tenant_id
+    claimed, envelope = accepted.claimed, accepted.envelope
+    added: JsonObject = {} if "id" in claimed else {"id": envelope.id}
+    if envelope.schema_version is not None and "schemaVersion" not in claimed:
+        added["schemaVersion"] = envelope.schema_version
+    if envelope.tenant_id != DEFAULT_TENANT and "tenantId" not in claimed:
+        added["tenantId"] = envelope.tenant_id
+    if is_compact and len(raw) <= _COMPACT_BYTES_MAX:
+        return raw if not added else b"%b,%b" % (raw[:-1], codec.encode(added)[1:])
+    pinned: JsonObject = {**claimed, **added}
     written = codec.encode(pinned)
     if len(written) <= NODES_MAX:  # every value has a byte at least
         return written

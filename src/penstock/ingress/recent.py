@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
 
 from penstock.base.ids import is_uuid7
 
@@ -25,18 +26,21 @@ class RecentIds:
         self._hashes: OrderedDict[Key, tuple[bytes, int]] = OrderedDict()
         self._forgotten_ms = started_ms
 
-    def find(self, key: Key) -> bytes | None:
-        """The content hash accepted under this id, if it is remembered."""
+    def find(self, keys: Iterable[Key]) -> dict[Key, bytes]:
+        """The content hashes accepted under these ids, as far as they are remembered."""
         with self._lock:
-            found = self._hashes.get(key)
-        return None if found is None else found[0]
+            known = self._hashes
+            return {key: known[key][0] for key in keys if key in known}
 
-    def add(self, key: Key, content_hash: bytes, *, now_ms: int) -> None:
+    def add(self, accepted: Iterable[tuple[Key, bytes]], *, now_ms: int) -> None:
+        """Remember ids and the content that was accepted under them."""
         with self._lock:
-            self._hashes[key] = (content_hash, now_ms)
-            self._hashes.move_to_end(key)
-            while len(self._hashes) > self._most:
-                _, (_, at_ms) = self._hashes.popitem(last=False)
+            known = self._hashes
+            for key, content_hash in accepted:
+                known[key] = (content_hash, now_ms)
+                known.move_to_end(key)
+            while len(known) > self._most:
+                _, (_, at_ms) = known.popitem(last=False)
                 self._forgotten_ms = max(self._forgotten_ms, at_ms)
 
     def may_be_known(self, event_id: str) -> bool:

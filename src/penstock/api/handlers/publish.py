@@ -29,7 +29,7 @@ from penstock.api.problems import RequestRefused, answer, problem_of_rejected
 from penstock.api.reply import reply
 from penstock.base.clock import format_instant
 from penstock.base.errors import Fault, NotInProfile, QueryInvalid, QueueUnavailable
-from penstock.envelope.codec import decode
+from penstock.envelope.codec import decode, decode_array
 from penstock.envelope.envelope import JsonObject, JsonValue
 from penstock.ingress.door import DoorOutcome, Item
 from penstock.ingress.verdict import Reason, Via
@@ -122,6 +122,10 @@ def _note(outcomes: Sequence[DoorOutcome]) -> None:
 
 def _read(body: bytes, items_max: int) -> _Sent:
     """The items of a native or structured body."""
+    plain = decode_array(body, items_max=items_max)
+    if plain is not None:
+        items = [Item(raw, tree, is_compact=True) for raw, tree in zip(*plain, strict=True)]
+        return _Sent(items, is_batch=True)
     try:
         found = split(body, items_max=items_max)
     except TooManyItems:
