@@ -174,3 +174,20 @@ def test_closing_commits_what_waits_and_then_lets_go_of_the_log() -> None:
     assert log.is_closed
     with pytest.raises(StoreUnavailable):
         coordinator.append(request("late"))
+
+
+def test_callers_who_come_back_at_once_go_on_sharing_commits() -> None:
+    log = SlowLog()
+    log.gate.release(10_000)
+    coordinator = Coordinator(log)
+
+    def client(name: int) -> None:
+        for n in range(40):
+            coordinator.append(request(f"c{name}-{n}"))
+
+    with ThreadPoolExecutor(16) as pool:
+        for each in [pool.submit(client, n) for n in range(16)]:
+            each.result(60)
+
+    assert sum(log.batches) == 640, "every append is committed, however they were gathered"
+    coordinator.close()
