@@ -6,7 +6,7 @@ BIN := .venv/bin
 MODE := $(or $(PENSTOCK_EVENTS_MODE),$(APPHUB_EVENTS_MODE),spool)
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check prove-quick prove bench lock clean java
+.PHONY: help up test check prove-quick prove prove-acting bench lock clean java
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -31,6 +31,10 @@ prove-quick: .venv/dev.stamp java  ## kill parts at random for 20 rounds and acc
 
 prove: .venv/dev.stamp java  ## the same for hours
 	@$(BIN)/python -m tests.prove.kill --rounds 1000
+
+prove-acting: .venv/dev.stamp java  ## kill workers while 10,000 events flow and account for every run
+	@$(BIN)/python -m tests.prove.acting --events 10000 --kills 20 --workers 1
+	@$(BIN)/python -m tests.prove.acting --events 10000 --kills 20 --workers 2
 
 bench: .venv/bench.stamp java  ## measure; prints a table and JSON
 	@$(BIN)/python -m tests.bench

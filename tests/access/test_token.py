@@ -25,7 +25,17 @@ def caller(*scopes: Scope, tenant_id: str = "default") -> Caller:
 
 @pytest.mark.parametrize(("held", "asked"), list(itertools.product(Scope, Scope)))
 def test_a_scope_grants_itself_and_only_admin_grants_more(held: Scope, asked: Scope) -> None:
-    assert caller(held).may(asked) == (held in (asked, Scope.ADMIN))
+    reads_too = asked is Scope.WORKFLOWS_READ and held.startswith("workflows:")
+
+    assert caller(held).may(asked) == (held in (asked, Scope.ADMIN) or reads_too)
+
+
+@pytest.mark.parametrize("held", [Scope.WORKFLOWS_WRITE, Scope.WORKFLOWS_RUN])
+def test_who_may_write_or_run_workflows_may_read_them_and_not_the_other(held: Scope) -> None:
+    others = {Scope.WORKFLOWS_WRITE, Scope.WORKFLOWS_RUN} - {held}
+
+    assert caller(held).may(Scope.WORKFLOWS_READ)
+    assert not any(caller(held).may(other) for other in others)
 
 
 def test_a_token_without_scopes_may_nothing() -> None:

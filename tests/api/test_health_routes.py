@@ -9,6 +9,7 @@ from tests.api.support import Server, event
 
 from penstock.access.token import Scope
 from penstock.health.on_postgres import ReportBook
+from penstock.triggers.trigger import TriggerSpec
 
 
 def publish_some(api: Server) -> None:
@@ -53,7 +54,7 @@ def test_event_health_has_the_shape_operators_know(api: Server) -> None:
     (line,) = (s for s in data["metrics"]["sources"] if s["source"] == "metastore.api")
     assert tuple(line) == (
         "source", "total", "throttled", "dropped", "failures", "averageLagMs", "lastLagMs",
-        "maxLagMs", "lastEventAt",
+        "maxLagMs", "lastEventAt", "evaluation",
     )  # fmt: skip
     assert data["pausedSources"] == data["pausedTriggers"] == data["rateLimits"] == []
     assert data["retries"]["events"]["summary"] == {
@@ -75,6 +76,9 @@ def test_queue_health_names_the_queue(api: Server) -> None:
 
     assert data["inlineMode"] is True
     assert data["queues"][0]["queueName"] == "apphub_event_ingress_queue"
+    assert [queue["key"] for queue in data["queues"]] == [
+        "event", "eventTrigger", "workflow", "schedule", "outbox",
+    ]  # fmt: skip
 
 
 def test_metrics_are_in_the_prometheus_format_under_our_names(api: Server) -> None:
@@ -95,6 +99,33 @@ def test_metrics_are_in_the_prometheus_format_under_our_names(api: Server) -> No
     assert received["rejected"] >= 1
     assert families["penstock_ledger_unexplained_events"].samples[0].value == 0
     assert api.admin.get("/metrics").text.count("penstock_") > 20
+
+
+def test_a_tenant_hears_of_its_own_triggers_and_of_no_figure_of_the_platform(api: Server) -> None:
+    book = api.house.trigger_book
+    for tenant in ("default", "acme"):
+        said = TriggerSpec.model_validate({"name": f"of {tenant}", "eventType": "a.b"})
+        book.create(said, workflow_slug="sync", by="ann", tenant_id=tenant)
+
+    with api.as_scopes(Scope.EVENTS_READ, tenant_id="acme") as acme:
+        data = acme.get("/admin/event-health").json()["data"]
+
+    assert [each["name"] for each in data["metrics"]["triggers"]] == ["of acme"]
+    assert [queue["counts"] for queue in data["queues"].values()] == [None, None]
+    assert (data["ingress"], data["workflowScheduler"]["workers"]) == (None, None)
+    everything = api.admin.get("/admin/event-health").json()["data"]["metrics"]["triggers"]
+    assert {each["name"] for each in everything} == {"of default", "of acme"}
+
+
+def test_figures_of_triggers_and_workflows_are_among_the_metrics(api: Server) -> None:
+    found = text_string_to_metric_families(api.admin.get("/metrics").text)
+
+    assert {
+        "penstock_trigger_verdicts", "penstock_deliveries", "penstock_delivery_duration_seconds",
+        "penstock_trigger_backlog_events", "penstock_trigger_paused", "penstock_workflow_runs",
+        "penstock_workflow_jobs", "penstock_retry_backlog", "penstock_retry_overdue",
+        "penstock_source_paused",
+    } <= {family.name for family in found}  # fmt: skip
 
 
 def test_labels_are_bounded_whatever_strangers_ask_for(api: Server) -> None:

@@ -15,6 +15,13 @@ from penstock.api.routes import ROWS
 from penstock.store.query import read_query
 
 KEYS = {f"{row.method} {row.path}" for row in ROWS}
+BODILESS = {
+    "POST /v1/ws-tickets",
+    "POST /workflow-runs/{run_id}/cancel",
+    "POST /workflow-runs/{run_id}/replay",
+    "POST /admin/retries/workflow-steps/{step_id}/cancel",
+    "POST /admin/retries/workflow-steps/{step_id}/force",
+}
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +35,9 @@ def test_only_routes_that_exist_are_described() -> None:
 
 
 def test_every_route_that_reads_a_body_describes_it() -> None:
-    reading = {key for key in KEYS if key.startswith("POST ") and "tickets" not in key}
+    reading = {key for key in KEYS if key.startswith(("POST ", "PUT ", "PATCH "))}
 
-    assert set(BODIES) == reading
+    assert set(BODIES) == reading - BODILESS
 
 
 def test_every_operation_has_a_summary_a_scope_and_its_problems(described: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute, WebSocketRoute
 from tests.api.support import Server, database_of, opened, running, settings_for, status_line
 
-from penstock.access.token import Scope
+from penstock.access.token import GRANTED_BY, Scope
 from penstock.api.routes import OPEN, ROWS
 from penstock.base.on_postgres import EmbeddedPostgres
 
@@ -56,6 +56,55 @@ EXPECTED: dict[tuple[str, str], str | None] = {
     ("POST", "/admin/erasures"): "admin",
     ("GET", "/v1/audit/checkpoint"): "events:read",
     ("GET", "/v1/audit/proof/{event_id}"): "events:read",
+    ("GET", "/v1/traces"): "events:read",
+    ("GET", "/v1/traces/{correlation_id}"): "events:read",
+    ("POST", "/v1/workflow-callbacks/{message_id}"): "workflows:run",
+    ("GET", "/workflows"): "workflows:read",
+    ("POST", "/workflows"): "workflows:write",
+    ("GET", "/workflows/{slug}"): "workflows:read",
+    ("PATCH", "/workflows/{slug}"): "workflows:write",
+    ("DELETE", "/workflows/{slug}"): "workflows:write",
+    ("POST", "/workflows/{slug}/run"): "workflows:run",
+    ("GET", "/workflows/{slug}/stats"): "workflows:read",
+    ("GET", "/workflows/{slug}/run-metrics"): "workflows:read",
+    ("GET", "/workflows/{slug}/timeline"): "workflows:read",
+    ("GET", "/workflows/{slug}/schedules"): "workflows:read",
+    ("POST", "/workflows/{slug}/schedules"): "workflows:write",
+    ("GET", "/workflow-schedules"): "workflows:read",
+    ("PATCH", "/workflow-schedules/{schedule_id}"): "workflows:write",
+    ("DELETE", "/workflow-schedules/{schedule_id}"): "workflows:write",
+    ("GET", "/workflow-services"): "workflows:read",
+    ("GET", "/workflow-services/{slug}"): "workflows:read",
+    ("PUT", "/workflow-services/{slug}"): "workflows:write",
+    ("DELETE", "/workflow-services/{slug}"): "workflows:write",
+    ("GET", "/workflow-runs"): "workflows:read",
+    ("GET", "/workflow-runs/{run_id}"): "workflows:read",
+    ("GET", "/workflow-runs/{run_id}/steps"): "workflows:read",
+    ("GET", "/workflow-runs/{run_id}/history"): "workflows:read",
+    ("GET", "/workflow-runs/{run_id}/diff"): "workflows:read",
+    ("POST", "/workflow-runs/{run_id}/cancel"): "workflows:run",
+    ("POST", "/workflow-runs/{run_id}/replay"): "workflows:run",
+    ("POST", "/admin/retries/workflow-steps/{step_id}/cancel"): "workflows:run",
+    ("POST", "/admin/retries/workflow-steps/{step_id}/force"): "workflows:run",
+    ("GET", "/workflows/{slug}/triggers"): "workflows:read",
+    ("POST", "/workflows/{slug}/triggers"): "workflows:write",
+    ("GET", "/workflows/{slug}/triggers/{trigger_id}"): "workflows:read",
+    ("PATCH", "/workflows/{slug}/triggers/{trigger_id}"): "workflows:write",
+    ("DELETE", "/workflows/{slug}/triggers/{trigger_id}"): "workflows:write",
+    ("GET", "/workflows/{slug}/triggers/{trigger_id}/versions"): "workflows:read",
+    ("GET", "/workflows/{slug}/triggers/{trigger_id}/deliveries"): "workflows:read",
+    ("GET", "/v1/triggers"): "workflows:read",
+    ("GET", "/v1/triggers/{trigger_id}/explain"): "workflows:read",
+    ("POST", "/v1/triggers/backtest"): "workflows:read",
+    ("POST", "/v1/triggers/preview"): "workflows:read",
+    ("POST", "/admin/triggers/{trigger_id}/pause"): "workflows:run",
+    ("POST", "/admin/triggers/{trigger_id}/resume"): "workflows:run",
+    ("POST", "/admin/sources/{source}/pause"): "workflows:run",
+    ("POST", "/admin/sources/{source}/resume"): "workflows:run",
+    ("POST", "/admin/retries/events/{event_id}/cancel"): "workflows:run",
+    ("POST", "/admin/retries/events/{event_id}/force"): "workflows:run",
+    ("POST", "/admin/retries/deliveries/{delivery_id}/cancel"): "workflows:run",
+    ("POST", "/admin/retries/deliveries/{delivery_id}/force"): "workflows:run",
     ("GET", "/metrics"): "events:read",
     ("GET", "/metrics/prometheus"): "events:read",
     ("GET", "/openapi.json"): None,
@@ -93,8 +142,8 @@ def api(
 
 @pytest.fixture(scope="module")
 def powerless(api: Server) -> dict[str, httpx.Client]:
-    """For each scope, a client that has every other one but admin."""
-    others = {scope: [s for s in Scope if s not in (scope, Scope.ADMIN)] for scope in Scope}
+    """For each scope, a client that has every other one but those that imply it."""
+    others = {scope: [s for s in Scope if s not in GRANTED_BY[scope]] for scope in Scope}
     return {scope: api.as_scopes(*held) for scope, held in others.items()}
 
 

@@ -16,14 +16,28 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
-from tests.bench import append, ingress, latency, publish, reading, timetravel
+from tests.bench import (
+    append,
+    ingress,
+    latency,
+    publish,
+    reaction,
+    reading,
+    timetravel,
+    triggers,
+    workflows,
+)
 
 Measure = Callable[[Path], dict[str, float]]
 # What is measured, and the least (or most) that each figure must reach.
 MEASURES: dict[str, tuple[Measure, dict[str, tuple[str, float]]]] = {
     "ingress": (
         lambda folder: ingress.measure(folder, 400_000),
-        {"ratio_to_plain_copy": (">=", 0.6), "ratio_to_10k_per_s": (">=", 1.0)},
+        {
+            "ratio_to_plain_copy": (">=", 0.6),
+            "ratio_to_10k_per_s": (">=", 1.0),
+            "sealed_ratio_to_plain_copy": (">=", 0.5),
+        },
     ),
     "latency": (
         latency.measure,
@@ -40,6 +54,22 @@ MEASURES: dict[str, tuple[Measure, dict[str, tuple[str, float]]]] = {
     ),
     "boundary": (append.measure_rare_and_hot, {"ratio_rare_and_hot": (">=", 25)}),
     "timetravel": (timetravel.measure, {"ratio_to_full_replay": (">=", 10.0)}),
+    "triggers": (
+        triggers.measure,
+        {
+            "online_verdicts_per_s_per_core": (">=", 20_000),
+            "backtest_verdicts_per_minute": (">=", 5_000_000),
+        },
+    ),
+    "reaction": (reaction.measure, {"stored_to_step_p50_ms": ("<", 50)}),
+    "workflows": (
+        workflows.measure,
+        {
+            "jobs_per_s": (">=", 5_000),
+            "ratio_to_dbos": (">=", 10),
+            "killed_to_rerun_max_s": ("<", 3),
+        },
+    ),
 }
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -34,16 +38,36 @@ def measure(folder: Path, count: int) -> dict[str, float]:
         before = _plain_copy(database.dsn, block)
         rate, peak = _ingress(settings, database.dsn, count)
         after = _plain_copy(database.dsn, block)
+        with _sealing(settings):
+            sealed, _ = _ingress(settings, database.dsn, count, seed=20)
+        last = _plain_copy(database.dsn, block)
     finally:
         database.leave()
-    plain = count / ((before + after) / 2)
+    plain, plain_after = count / ((before + after) / 2), count / ((after + last) / 2)
     return {
         "plain_copy_per_s": round(plain),
         "ingress_per_s": round(rate),
         "ratio_to_plain_copy": round(rate / plain, 3),
         "ratio_to_10k_per_s": round(rate / 10_000, 2),
         "peak_rss_mb": round(peak / 1e6),
+        "sealed_ingress_per_s": round(sealed),
+        "sealed_ratio_to_plain_copy": round(sealed / plain_after, 3),
     }
+
+
+@contextmanager
+def _sealing(settings: Settings) -> Iterator[None]:
+    """Seal the log meanwhile in a process of its own, as `penstock worker` does."""
+    environment = {**os.environ, "PENSTOCK_DATA_DIR": str(settings.data_dir)}
+    command = [sys.executable, "-m", "penstock.cli", "worker"]
+    worker = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        yield
+    finally:
+        worker.terminate()
+        worker.wait(30)
 
 
 def _copy_block(count: int) -> list[bytes]:
@@ -76,21 +100,23 @@ def _plain_copy(dsn: str, block: list[bytes]) -> float:
         return took
 
 
-def _ingress(settings: Settings, dsn: str, count: int) -> tuple[float, float]:
+def _ingress(settings: Settings, dsn: str, count: int, seed: int = 3) -> tuple[float, float]:
+    """Events per second until all are stored, and the most memory that took."""
     side = settings.model_copy(update={"queue_name": "bench-side", "segment_age_ms": 10_000})
     stop = threading.Event()
     runner = threading.Thread(target=run_ingress, args=(settings, stop), daemon=True)
     runner.start()
     load_registry(dsn, "strict")
+    base = _head(dsn)
     for n in range(3):  # wake the executors, so that the run measures the steady state
-        _fill(settings, lines(4_000, seed=3 + n))
-        _wait_for_head(dsn, 4_000 * (n + 1))
-    _fill(side, lines(count, seed=9))
+        _fill(settings, lines(4_000, seed=seed + n))
+        _wait_for_head(dsn, base + 4_000 * (n + 1))
+    _fill(side, lines(count, seed=seed + 6))
     with PeakMemory() as peak:
         began = time.perf_counter()
         for segment in sorted(side.spool_dir.glob("seg-*.jsonl")):
             segment.rename(settings.spool_dir / segment.name)
-        _wait_for_head(dsn, 12_000 + count)
+        _wait_for_head(dsn, base + 12_000 + count)
         took = time.perf_counter() - began
     stop.set()
     runner.join(30)
@@ -113,12 +139,14 @@ def _fill(settings: Settings, messages: Iterator[bytes]) -> None:
 
 
 def _wait_for_head(dsn: str, position: int) -> None:
+    while _head(dsn) < position:
+        time.sleep(0.02)
+
+
+def _head(dsn: str) -> int:
     with psycopg.connect(dsn, autocommit=True) as connection:
-        while True:
-            row = connection.execute("SELECT position FROM head").fetchone()
-            if row is not None and row[0] >= position:
-                return
-            time.sleep(0.02)
+        row = connection.execute("SELECT position FROM head").fetchone()
+        return 0 if row is None else int(row[0])
 
 
 class PeakMemory:

@@ -97,7 +97,7 @@ def _handler(desk: Desk) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(raw)
 
-        do_GET = do_POST = do_DELETE = _serve  # noqa: N815  what http.server calls
+        do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815  what http.server calls
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             """Keep quiet."""

@@ -201,6 +201,30 @@ def test_workflow_context() -> None:
     ]
 
 
+def test_job_handlers() -> None:
+    code, lines = run("job_handlers.py")
+
+    assert code == 0
+    assert [line.split()[:2] for line in lines] == [
+        ["count-words", "succeeded"],
+        ["count-words", "input_invalid"],
+        ["always-fails", "handler_error"],
+        ["never-returns", "timed_out"],
+        ["nobody", "handler_unknown"],
+    ]
+
+
+def test_webhook_receiver() -> None:
+    code, lines = run("webhook_receiver.py")
+
+    assert code == 0
+    assert lines == [
+        'taken     run-42-step-3 {"rows":24}',
+        'repeated  run-42-step-3 {"rows":24}',
+        "refused   expected a signature by a known secret, found none",
+    ]
+
+
 def test_every_example_is_tested_here() -> None:
     tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
 

@@ -8,13 +8,12 @@ from datetime import UTC, datetime
 import pytest
 
 from penstock.envelope.envelope import JsonObject
+from penstock.health.pages import event_health, queue_health
 from penstock.health.snapshot import (
     Facts,
     Mode,
     PartReport,
-    event_health,
     ingress_figure,
-    queue_health,
     readiness,
 )
 from penstock.store.ledger.account import LedgerReport, SourceLine
@@ -72,12 +71,12 @@ def test_a_source_shows_its_lag_and_its_failures() -> None:
         {
             "source": "metastore.api", "total": 10, "throttled": 0, "dropped": 0, "failures": 1,
             "averageLagMs": 40, "lastLagMs": 30, "maxLagMs": 90,
-            "lastEventAt": "2026-01-31T10:30:00.000Z",
+            "lastEventAt": "2026-01-31T10:30:00.000Z", "evaluation": None,
         }
     ]  # fmt: skip
 
 
-def test_what_does_not_exist_yet_is_there_and_empty() -> None:
+def test_where_nobody_asked_about_triggers_their_part_is_there_and_empty() -> None:
     found = event_health(facts(), [], whole=True)
 
     assert at(found, "queues", "triggers", "mode") == "disabled"

@@ -18,7 +18,7 @@ from penstock.ingress.verdict import Reason
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "penstock"
 MODULES = sorted(SOURCE.rglob("*.py"))
-WORLDLY = {"on_postgres", "on_spark", "on_disk", "on_kafka", "on_redis", "over_http"}
+WORLDLY = {"on_postgres", "on_spark", "on_disk", "on_kafka", "on_redis", "over_http", "over_pipe"}
 # Rooms where the world is the subject: the edges, the composition root, the process table.
 EDGES = {"api", "cli", "house"}
 

@@ -1,7 +1,7 @@
 """Hold who a caller is: a token's name, its tenant and its scopes.
 
     secret ── hash_token ──▶ what the database keeps          the secret itself is shown once
-    Caller.may(scope)        admin may everything; nothing else implies anything
+    Caller.may(scope)        admin may everything; whoever changes or runs workflows may read them
 
 A token belongs to one tenant. An admin of the default tenant is the operator of the platform: only
 they see figures of every tenant and hand out tokens for another one.
@@ -34,7 +34,20 @@ class Scope(StrEnum):
     SCHEMAS_WRITE = "schemas:write"
     TOKENS_MANAGE = "tokens:manage"
     PII_READ = "pii:read"
+    WORKFLOWS_READ = "workflows:read"
+    WORKFLOWS_WRITE = "workflows:write"
+    WORKFLOWS_RUN = "workflows:run"
     ADMIN = "admin"
+
+
+# What grants a scope beside itself; nothing else implies anything.
+GRANTED_BY: dict[Scope, frozenset[Scope]] = {
+    scope: frozenset({scope, Scope.ADMIN}) for scope in Scope
+} | {
+    Scope.WORKFLOWS_READ: frozenset(
+        {Scope.WORKFLOWS_READ, Scope.WORKFLOWS_WRITE, Scope.WORKFLOWS_RUN, Scope.ADMIN}
+    )
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +60,8 @@ class Caller:
     scopes: frozenset[Scope]
 
     def may(self, scope: Scope) -> bool:
-        """Whether this token has the scope, or is an admin's."""
-        return scope in self.scopes or Scope.ADMIN in self.scopes
+        """Whether this token has the scope, or one that implies it."""
+        return not self.scopes.isdisjoint(GRANTED_BY[scope])
 
     @property
     def is_operator(self) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from penstock.access.token import Caller
+from penstock.base.errors import QueueUnavailable
 from penstock.base.ids import derived_id, uuid7
 from penstock.envelope.codec import encode
 from penstock.envelope.envelope import JsonObject
@@ -42,3 +43,17 @@ async def record(
     if rejected is not None:
         # The act is done. Its record is a dead letter, which nobody overlooks.
         _log.error("act_not_recorded", event_type=event_type, reason=rejected.reason)
+
+
+async def note(
+    house: House, caller: Caller, event_type: str, payload: JsonObject, *, once: Sequence[str]
+) -> None:
+    """Record an act that cannot be repeated, and whose own events commit with it.
+
+    A caller who heard 503 would do it a second time; so the act stands, and the log says it was
+    done by the events that it wrote itself.
+    """
+    try:
+        await record(house, caller, event_type, payload, once=once)
+    except QueueUnavailable as error:
+        _log.error("act_not_recorded", event_type=event_type, reason=error.code)

@@ -45,6 +45,7 @@ def build_app(house: House) -> FastAPI:
         registry=house.book.current,
         still_valid=lambda token_id: token_id == ANYONE.token_id or house.tokens.is_alive(token_id),
         wake=house.wake,
+        notices=house.notices,
         clock=house.clock,
         events_max=house.settings.stream_buffer_events,
     )

@@ -27,6 +27,7 @@ from penstock.base.errors import (
 from penstock.envelope.codec import encode
 from penstock.envelope.envelope import JsonObject, JsonValue
 from penstock.ingress.verdict import Reason, Rejected
+from penstock.triggers.check import TriggerInvalid
 
 _STATUS = {
     "not_in_profile": 400,
@@ -40,9 +41,18 @@ _STATUS = {
     "schema_breaking": 409,
     "reducer_failed": 422,
     "not_sealed": 409,
+    "trigger_invalid": 422,
+    "trigger_conflict": 412,
     "audit_damaged": 500,
     "store_unavailable": 503,
     "setup_incomplete": 503,
+    "workflow_invalid": 422,
+    "workflow_conflict": 409,
+    "workflow_disabled": 409,
+    "parameters_invalid": 422,
+    "run_key_invalid": 422,
+    "run_key_conflict": 409,
+    "schedule_invalid": 422,
 }
 _REASON_STATUS: dict[str, int] = {
     Reason.TOO_LARGE: 413,
@@ -64,6 +74,7 @@ _TITLES = {
     405: "No such method here",
     408: "The body took too long",
     409: "It conflicts with what is there",
+    412: "Changed since it was read",
     413: "Too large",
     415: "This kind of body is not understood",
     421: "Not a name of this server",
@@ -178,6 +189,8 @@ def answer(problem: Problem, instance: str | None = None) -> Response:
 
 def _members(error: PenstockError) -> dict[str, JsonValue]:
     """What a problem says beside what all of them say."""
+    if isinstance(error, TriggerInvalid):
+        return error.flattened()
     if not isinstance(error, AppendConflict):
         return {}
     positions: list[JsonValue] = [str(position) for position in error.positions]

@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from penstock.access.token import Scope
+from penstock.api import trigger_reference, workflow_reference
 from penstock.api.handlers import registry
 from penstock.api.handlers.dead_letters import Redrive
 from penstock.api.handlers.erasures import NewErasure
@@ -82,6 +83,8 @@ PARAMETERS: dict[str, dict[str, str]] = {
     "POST /compatibility/subjects/{subject}/versions/{version}": {"verbose": "true says why not"},
     "GET /admin/dead-letters": {**_LETTERS, "limit": _LIMIT, "cursor": _CURSOR},
     "GET /admin/dead-letters/groups": _LETTERS,
+    **workflow_reference.PARAMETERS,
+    **trigger_reference.PARAMETERS,
 }  # fmt: skip
 
 _EVENT = {"$ref": "#/components/schemas/Event"}
@@ -145,6 +148,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /admin/dead-letters/redrive": {_JSON: Redrive.model_json_schema()},
     "POST /admin/tokens": {_JSON: NewToken.model_json_schema()},
     "POST /admin/erasures": {_JSON: NewErasure.model_json_schema()},
+    **workflow_reference.BODIES,
+    **trigger_reference.BODIES,
 }
 ANSWERS: dict[str, dict[int, str]] = {
     "POST /v1/events": {202: "durable", 207: "some of the batch were refused: see each result"},
@@ -152,6 +157,8 @@ ANSWERS: dict[str, dict[int, str]] = {
     "POST /admin/event-schemas": {201: "registered, now or before"},
     "POST /admin/tokens": {201: "made; the secret is shown this once"},
     "POST /admin/erasures": {201: "erased"},
+    **workflow_reference.ANSWERS,
+    **trigger_reference.ANSWERS,
 }
 
 _TOKEN = {"type": "http", "scheme": "bearer", "description": "`penstock token create` makes one."}

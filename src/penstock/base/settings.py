@@ -98,6 +98,49 @@ class Settings(BaseModel):
     retention_days: int | None = Field(
         None, ge=1, description="events older than this leave the log once an archive has them"
     )
+    event_source_rate_limits: str = Field(
+        "", description="JSON list of limits per source; events beyond them wait to be judged"
+    )
+    trigger_error_threshold: int = Field(
+        5, ge=1, description="so many failed launches within the window pause a trigger"
+    )
+    trigger_error_window_ms: int = Field(
+        300_000, ge=1, description="how long a failed launch counts against its trigger"
+    )
+    trigger_pause_ms: int = Field(
+        300_000, ge=1, description="how long a trigger that failed too often is paused"
+    )
+    jobs: str = Field(
+        "", description="comma-separated modules or .py files whose handlers workers may run"
+    )
+    worker_concurrency: int = Field(
+        8, ge=1, le=256, description="how many steps of workflows one worker runs at once"
+    )
+    fanout_items_max: int = Field(
+        100, ge=1, le=10_000, description="the most items that one fan-out step may have"
+    )
+    fanout_concurrency_max: int = Field(
+        10, ge=1, le=1_000, description="the most items of a fan-out step that run at once"
+    )
+    allowed_outbound: str = Field(
+        "",
+        description="comma-separated networks that steps and alerts may call beside public ones",
+    )
+    alert_webhook_url: str | None = Field(
+        None, description="where alerts are posted; unset, they are logged only"
+    )
+    alert_webhook_token: SecretStr | None = Field(
+        None, description="sent with alerts as a bearer token; one that starts with whsec_ signs"
+    )
+    failure_alert_threshold: int = Field(
+        3, ge=1, description="so many failed runs of a workflow within the window raise an alert"
+    )
+    failure_alert_window_minutes: int = Field(
+        15, ge=1, le=1_440, description="the window of that; one alert in each"
+    )
+    retry_backlog_alert_threshold: int = Field(
+        25, ge=1, description="so many waiting retries of a kind, or a late one, raise an alert"
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="least severe line that is logged"
     )
@@ -133,6 +176,15 @@ ALIASES: Mapping[str, str] = {
     "APPHUB_EVENTS_MODE": "events_mode",
     "APPHUB_ALLOW_INLINE_MODE": "allow_inline_mode",
     "EVENT_INGRESS_CONCURRENCY": "ingress_concurrency",
+    "EVENT_SOURCE_RATE_LIMITS": "event_source_rate_limits",
+    "EVENT_TRIGGER_ERROR_THRESHOLD": "trigger_error_threshold",
+    "EVENT_TRIGGER_ERROR_WINDOW_MS": "trigger_error_window_ms",
+    "EVENT_TRIGGER_PAUSE_MS": "trigger_pause_ms",
+    "WORKFLOW_ALERT_WEBHOOK_URL": "alert_webhook_url",
+    "WORKFLOW_ALERT_WEBHOOK_TOKEN": "alert_webhook_token",
+    "WORKFLOW_FAILURE_ALERT_THRESHOLD": "failure_alert_threshold",
+    "WORKFLOW_FAILURE_ALERT_WINDOW_MINUTES": "failure_alert_window_minutes",
+    "RETRY_BACKLOG_ALERT_THRESHOLD": "retry_backlog_alert_threshold",
 }
 # Read elsewhere, so that they are not taken for typos here.
 _OTHER_READERS = frozenset({"PENSTOCK_PYTHON"})

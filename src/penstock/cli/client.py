@@ -49,8 +49,18 @@ class Client:
         """The same for a body that is JSON already."""
         return _data(self._ask("POST", path, body=body, headers=headers))
 
-    def delete(self, path: str) -> None:
-        self._ask("DELETE", path)
+    def patch(
+        self, path: str, body: JsonValue, headers: Mapping[str, str] | None = None
+    ) -> JsonObject:
+        """The `data` of the answer to a change."""
+        return _data(self._ask("PATCH", path, body=encode(body), headers=headers))
+
+    def put(self, path: str, body: JsonValue) -> JsonObject:
+        """The `data` of the answer to a whole new state."""
+        return _data(self._ask("PUT", path, body=encode(body)))
+
+    def delete(self, path: str, headers: Mapping[str, str] | None = None) -> None:
+        self._ask("DELETE", path, headers=headers)
 
     @contextlib.contextmanager
     def stream(

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from penstock.cli.client import Client
 
 
-def connect(settings: Settings | None = None) -> Client:
+def connect(settings: Settings | None = None, *, timeout_s: float = 30.0) -> Client:
     """A client of the server that the settings, or else the environment, name."""
     # An HTTP client is slow to load; only the verbs that ask a server wait for it.
     from penstock.cli.client import Client
 
     settings = settings or load_settings(os.environ)
-    return Client(settings.base_url, token_of(settings))
+    return Client(settings.base_url, token_of(settings), timeout_s=timeout_s)
 
 
 def token_of(settings: Settings) -> str | None:

@@ -18,6 +18,7 @@ from penstock.base.logs import configure_logs
 from penstock.cli import report
 from penstock.cli.commands import (
     audit,
+    backtest,
     dead_letters,
     demo,
     doctor,
@@ -26,17 +27,23 @@ from penstock.cli.commands import (
     import_file,
     ingress,
     ledger,
+    pause,
+    plan,
     publish,
     queue,
     registry,
     replay,
+    runs,
     serve,
     settings,
     tail,
     token,
+    triggers,
     up,
     version,
+    why,
     worker,
+    workflows,
 )
 from penstock.cli.refused import Refused
 
@@ -69,7 +76,17 @@ app.add_typer(audit.app, name="audit")
 app.command("erase")(erase.erase)
 app.add_typer(registry.app, name="registry")
 app.add_typer(registry.app, name="schemas", hidden=True)  # what it was called first
+app.add_typer(workflows.app, name="workflows")
+app.add_typer(runs.app, name="runs")
+app.command("trace")(runs.trace)
 app.add_typer(token.app, name="token")
+app.add_typer(triggers.app, name="triggers")
+app.command("why")(why.why)
+app.command("backtest")(backtest.backtest)
+app.command("plan")(plan.plan)
+app.command("apply")(plan.apply)
+app.add_typer(pause.pausing, name="pause")
+app.add_typer(pause.resuming, name="resume")
 app.command("doctor")(doctor.doctor)
 app.command("settings")(settings.settings)
 app.command("version")(version.version)

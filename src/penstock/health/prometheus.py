@@ -17,6 +17,8 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
+from penstock.health.queues import every_queue
+from penstock.health.series import series
 from penstock.health.snapshot import Facts, ingress_figure
 from penstock.store.ledger.account import SourceLine
 
@@ -83,6 +85,9 @@ class _Figures(Collector):
             "penstock_quarantine_events", "Dead letters waiting, by reason.", "class",
             sorted(self._facts.dead_letters.items()),
         )  # fmt: skip
+        facts = self._facts
+        if facts.activity is not None and facts.totals is not None:
+            yield from series(facts.activity, facts.totals, every_queue(facts, ""), facts.limits)
 
     def _ledger(self) -> Iterator[Metric]:
         ledger = self._facts.ledger

@@ -1,11 +1,10 @@
-"""Say how the house is, from facts that were read a moment ago.
+"""Hold the facts that health is told from, and say whether the house is ready.
 
-    Facts ──▶ event_health     queue depth, per-source lag, what is paused and retried
-          ──▶ queue_health     every queue with its depth and latency
-          ──▶ readiness        whether to send requests here, and which part says no
+    Facts ──▶ pages.py      queues, lag, triggers, pauses and retries, for operators
+          ──▶ prometheus.py the same in figures
+          ──▶ readiness     whether to send requests here, and which part says no
 
-Pure. What no part of the product does yet (pauses, retries, triggers) is there and empty, so that a
-dashboard written today keeps working when it does.
+Pure: everything was read a moment ago.
 """
 
 from __future__ import annotations
@@ -15,12 +14,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
-from penstock.base.clock import format_instant
-from penstock.envelope.envelope import JsonObject, JsonValue
-from penstock.store.ledger.account import LedgerReport, SourceLine
+from penstock.envelope.envelope import JsonObject
+from penstock.health.activity.seen import Activity
+from penstock.health.totals import Totals
+from penstock.store.ledger.account import LedgerReport
+from penstock.triggers.limits import SourceLimit
 
 INGRESS = "ingress"
 INGRESS_SILENT_S = 15.0
+SCHEDULER = "scheduler"  # or `scheduler:<worker>`, where there are several
+WORKER_SILENT_S = 60.0
 Mode = Literal["spool", "inline"]
 
 
@@ -57,6 +60,9 @@ class Facts:
     parts: Mapping[str, PartReport] = field(default_factory=dict)
     dead_letters: Mapping[str, int] = field(default_factory=dict)  # reason -> how many wait
     depth: Depth | None = None  # None: there is no queue
+    activity: Activity | None = None  # of triggers and workflows; None: nobody asked
+    totals: Totals | None = None  # likewise
+    limits: Sequence[SourceLimit] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,36 +71,6 @@ class Readiness:
 
     ready: bool
     parts: Mapping[str, str]
-
-
-def event_health(facts: Facts, sources: Sequence[SourceLine], *, whole: bool) -> JsonObject:
-    """The answer of /admin/event-health; `whole` shows figures that are about every tenant."""
-    ingress = _queue(facts) if whole else {**_queue(facts), "counts": None}
-    none: list[JsonValue] = []
-    return {
-        "generatedAt": format_instant(facts.at),
-        "queues": {"ingress": ingress, "triggers": _unused_queue()},
-        "metrics": {
-            "generatedAt": format_instant(facts.at),
-            "sources": [_source(line) for line in sources],
-            "triggers": none,
-        },
-        "ingress": _ingress(facts) if whole else None,
-        "pausedSources": none,
-        "pausedTriggers": none,
-        "rateLimits": none,
-        "retries": {name: _no_retries() for name in ("events", "triggers", "workflowSteps")},
-    }
-
-
-def queue_health(facts: Facts, queue_name: str) -> JsonObject:
-    """The answer of /admin/queue-health."""
-    event: JsonObject = {"key": "event", "label": "Event ingress", "queueName": queue_name}
-    return {
-        "generatedAt": format_instant(facts.at),
-        "inlineMode": facts.mode == "inline",
-        "queues": [{**event, **_queue(facts)}],
-    }
 
 
 def readiness(mode: Mode, *, store: bool, spool: bool, ingress_age_s: float | None) -> Readiness:
@@ -119,57 +95,11 @@ def _ingress_word(age_s: float | None) -> str:
     return "ok" if age_s <= INGRESS_SILENT_S else "silent"
 
 
-def _queue(facts: Facts) -> JsonObject:
-    ledger = facts.ledger
-    oldest_ms = facts.depth.oldest_ms if facts.depth is not None else None
-    waited = None if oldest_ms is None else max(0, _ms(facts.at) - oldest_ms)
-    batch = ingress_figure(facts, "lastBatchMs")
-    return {
-        "mode": "inline" if facts.mode == "inline" else "queue",
-        "counts": {
-            "waiting": ledger.in_flight,
-            "active": 0,
-            "completed": ledger.stored + ledger.duplicates,
-            "failed": ledger.dead_lettered,
-            "delayed": 0,
-            "paused": 0,
-        },
-        "metrics": {"processingAvgMs": batch, "waitingAvgMs": waited or 0},
-    }
-
-
-def _unused_queue() -> JsonObject:
-    counts = ("waiting", "active", "completed", "failed", "delayed", "paused")
-    return {"mode": "disabled", "counts": dict.fromkeys(counts, 0), "metrics": None}
-
-
-def _source(line: SourceLine) -> JsonObject:
-    last = None if line.last_event_at is None else format_instant(line.last_event_at)
-    return {
-        "source": line.source,
-        "total": line.stored + line.duplicates + line.dead,
-        "throttled": 0,
-        "dropped": 0,
-        "failures": line.dead,
-        "averageLagMs": line.lag_average_ms,
-        "lastLagMs": line.lag_last_ms,
-        "maxLagMs": line.lag_max_ms,
-        "lastEventAt": last,
-    }
-
-
-def _ingress(facts: Facts) -> JsonObject | None:
-    part = facts.parts.get(INGRESS)
-    if part is None:
-        return None
-    alive = part.age_s <= INGRESS_SILENT_S
-    return {**part.report, "alive": alive, "reportedAt": format_instant(part.reported_at)}
-
-
-def _no_retries() -> JsonObject:
-    summary: JsonObject = {"total": 0, "overdue": 0, "nextAttemptAt": None}
-    return {"summary": summary, "entries": []}
-
-
-def _ms(at: datetime) -> int:
-    return int(at.timestamp() * 1000)
+def scheduler_figure(facts: Facts, key: str) -> float:
+    """One number of what the schedulers of living workers report, all of them together."""
+    found = 0.0
+    for name, part in facts.parts.items():
+        value = part.report.get(key) if name.startswith(SCHEDULER) else None
+        if isinstance(value, int | float) and part.age_s <= WORKER_SILENT_S:
+            found += value
+    return found

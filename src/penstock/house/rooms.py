@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import threading
+from contextlib import ExitStack
 from functools import cached_property, partial
 
 import structlog
@@ -18,8 +20,10 @@ from penstock.base.settings import Settings
 from penstock.catalog.vocabularies import ALL
 from penstock.envelope.envelope import DEFAULT_TENANT
 from penstock.explorer.on_postgres import ExplorerReader
+from penstock.health.activity.on_postgres import ActivityReader
 from penstock.health.on_disk import is_writable
 from penstock.health.on_postgres import HealthReader
+from penstock.house.acting import acting, limits_of, open_trigger_host, plans_of
 from penstock.house.database import prepare_database
 from penstock.house.privacy import open_vault
 from penstock.house.spool import open_spool
@@ -45,9 +49,19 @@ from penstock.store.privacy.on_postgres import PostgresErasable
 from penstock.store.privacy.vault import Vault
 from penstock.store.timetravel.on_postgres import PostgresHistory, open_time_travel
 from penstock.store.timetravel.travel import TimeTravel
+from penstock.stream.notices.on_postgres import Notices
 from penstock.stream.on_postgres import Wake
 from penstock.transport.on_disk import Spool, pending
 from penstock.transport.port import Transport
+from penstock.triggers.book.deliveries.on_postgres import DeliveryBook
+from penstock.triggers.book.figures.on_postgres import FigureBook
+from penstock.triggers.book.on_postgres import TriggerBook
+from penstock.triggers.host.on_postgres import TriggerHost
+from penstock.triggers.host.record.on_postgres import TriggerRecord
+from penstock.triggers.limits import Limits
+from penstock.triggers.readers import TriggerReaders
+from penstock.workflows.book.on_postgres import WorkflowBook
+from penstock.workflows.engine.on_postgres import Plans
 
 _LOOK_EVERY_S = 1.0
 _log = structlog.get_logger("house")
@@ -69,6 +83,8 @@ class House:
         )
         self.book = RegistryBook(PostgresRegistryStore(self.owner), mode=settings.registry_mode)
         self._stop = threading.Event()
+        self._inside = ExitStack()
+        self._exhausted = threading.Event()  # set when handlers that never return fill the process
 
     @cached_property
     def transport(self) -> Transport:
@@ -123,7 +139,45 @@ class House:
     @cached_property
     def reviewer(self) -> Reviewer:
         payloads = PostgresPayloads(self.readers)
-        return Reviewer(self.book.current, payloads, clock=self.clock, as_stored=as_stored)
+        return Reviewer(
+            self.book.current,
+            payloads,
+            clock=self.clock,
+            as_stored=as_stored,
+            readers=TriggerReaders(partial(self.trigger_book.list, None)),
+        )
+
+    @cached_property
+    def limits(self) -> Limits:
+        return limits_of(self.settings)
+
+    @cached_property
+    def plans(self) -> Plans:
+        return plans_of(self.settings)
+
+    @cached_property
+    def trigger_book(self) -> TriggerBook:
+        return TriggerBook(self.owner)
+
+    @cached_property
+    def trigger_desk(self) -> DeliveryBook:
+        return DeliveryBook(self.owner)
+
+    @cached_property
+    def trigger_figures(self) -> FigureBook:
+        return FigureBook(self.owner)
+
+    @cached_property
+    def trigger_record(self) -> TriggerRecord:
+        return TriggerRecord(self.owner)
+
+    @cached_property
+    def trigger_host(self) -> TriggerHost:
+        return open_trigger_host(self.database.dsn, self.settings, self.plans)
+
+    @cached_property
+    def workflow_book(self) -> WorkflowBook:
+        return WorkflowBook(self.owner, self.plans)
 
     @cached_property
     def history(self) -> PostgresHistory:
@@ -179,6 +233,14 @@ class House:
     def wake(self) -> Wake:
         return Wake(self.database.dsn)
 
+    @cached_property
+    def notices(self) -> Notices:
+        return Notices(self.database.dsn)
+
+    @cached_property
+    def activity(self) -> ActivityReader:
+        return ActivityReader(self.owner)
+
     def open_intake(self) -> PostgresIntake:
         """An intake over a connection of its own."""
         return PostgresIntake(self.database.dsn)
@@ -190,9 +252,17 @@ class House:
         self._admit_admin()
         threading.Thread(target=self._keep_watch, name="house", daemon=True).start()
 
+    def act_here(self) -> None:
+        """Judge and run in this process, as inline mode promises, until the house is closed."""
+        dsn = self.database.dsn
+        self._inside.enter_context(acting(self.settings, dsn, self._exhausted, self.clock))
+
     def close(self) -> None:
         """Make durable what is under way, and let go of everything."""
         self._stop.set()
+        self._inside.close()
+        if "trigger_host" in self.__dict__:
+            self.trigger_host.close()
         if "transport" in self.__dict__:
             self.transport.close()
         if "appends" in self.__dict__:
@@ -217,6 +287,8 @@ class House:
         """
         while not self._stop.wait(_LOOK_EVERY_S):
             self.book.refresh()
+            if self._exhausted.is_set():
+                os.kill(os.getpid(), signal.SIGTERM)  # drains and ends; a new process has room
             queue = self.__dict__.get("transport")
             if isinstance(queue, Spool) and queue.fault is not None:
                 _log.critical("spool_broken", detail=str(queue.fault))

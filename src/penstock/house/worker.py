@@ -1,4 +1,4 @@
-"""Do the chores that keep the house in order."""
+"""Act on events, and do the chores that keep the house in order."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from functools import partial
 import structlog
 
 from penstock.access.on_postgres import TokenStore
+from penstock.base.clock import SystemClock
 from penstock.base.errors import PenstockError
 from penstock.base.on_postgres import open_pool
 from penstock.base.settings import Settings
 from penstock.health.on_postgres import ReportBook
+from penstock.house.acting import acting
 from penstock.house.audit import sealing
 from penstock.house.database import prepare_database
 from penstock.house.snapshots import keeping_snapshots
@@ -25,7 +27,7 @@ _log = structlog.get_logger("worker")
 
 
 def run_worker(settings: Settings, stop: threading.Event) -> None:
-    """Do the chores until told to stop: seal what dead writers left, forget what is long done."""
+    """Judge, run and do the chores until told to stop."""
     database = prepare_database(settings)
     pool = open_pool(database.dsn, "owner", size_max=2)
     ledger = LedgerReader(pool, partial(pending, settings.spool_dir))
@@ -35,6 +37,7 @@ def run_worker(settings: Settings, stop: threading.Event) -> None:
         with (
             keeping_snapshots(settings, database.dsn, stop),
             sealing(settings, database.dsn, stop),
+            acting(settings, database.dsn, stop, SystemClock()),
         ):
             while not stop.is_set():
                 _chores(settings, ledger, reports, tokens)

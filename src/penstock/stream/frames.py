@@ -4,6 +4,7 @@
     asset.produced, …         the derived payload of a known type, before the general frame
     workflow.event.received   {"type", "data": {"event"}, "emittedAt"}: every event
     lagged, caught.up         the client fell behind; it has everything again
+    retry.…                   an operator cancelled or forced a retry
     heartbeat, pong, filter.applied, error
 
 Under the subprotocol `cloudevents.json` each text frame is one structured CloudEvent, as stored;
@@ -144,6 +145,11 @@ def error(form: Form, at: datetime, problem: PenstockError) -> Frame:
         "errors": [{"pointer": f.pointer, "detail": f.detail} for f in problem.faults],
     }
     return _about(form, "error", data, at)
+
+
+def notice(form: Form, at: datetime, kind: str, data: JsonObject) -> Frame:
+    """Something that happened beside the log. It names no position: it is not in order with it."""
+    return _about(form, kind, data, at)
 
 
 def _now(at: datetime) -> JsonObject:

@@ -31,12 +31,14 @@ from penstock.registry.registry import Registry
 from penstock.store.query import EventQuery, matches
 from penstock.store.view import view
 from penstock.stream import feed as feeds
+from penstock.stream import frames
 from penstock.stream.buffer import BYTES_MAX, EVENTS_MAX, Buffer
 from penstock.stream.feed import Read
 from penstock.stream.filter import refuse_json_path
 from penstock.stream.frames import Form, Parcel
 from penstock.stream.history import read_page
-from penstock.stream.port import LogReader, StillValid, Waker
+from penstock.stream.notices.notice import Notice, wanted_by
+from penstock.stream.port import Announcer, LogReader, StillValid, Waker
 from penstock.stream.subscription import End, Page, Subscription
 from penstock.stream.vigil import close_revoked
 
@@ -66,7 +68,8 @@ class Hub:
 
     def __init__(
         self, reader: LogReader, *, registry: Callable[[], Registry],
-        still_valid: StillValid, wake: Waker | None = None, clock: Clock | None = None,
+        still_valid: StillValid, wake: Waker | None = None, notices: Announcer | None = None,
+        clock: Clock | None = None,
         events_max: int = EVENTS_MAX, bytes_max: int = BYTES_MAX, poll_s: float = 1.0,
         recheck_s: float = 2.0, streams_max: int = STREAMS_PER_TOKEN_MAX,
     ) -> None:  # fmt: skip
@@ -74,6 +77,7 @@ class Hub:
         self._registry = registry
         self._still_valid = still_valid
         self._waker = wake
+        self._notices = notices
         self._clock = clock or SystemClock()
         self._events_max = events_max
         self._bytes_max = bytes_max
@@ -95,6 +99,8 @@ class Hub:
         self._tasks = [asyncio.create_task(self._follow()), asyncio.create_task(self._watch())]
         if self._waker is not None:
             self._tasks.append(asyncio.create_task(self._waker.listen(self._woken.set)))
+        if self._notices is not None:
+            self._tasks.append(asyncio.create_task(self._notices.listen(self.announce)))
 
     async def stop(self) -> None:
         """End every subscription and stop following."""
@@ -157,6 +163,12 @@ class Hub:
         """Forget a subscription and everything kept for it."""
         subscription.end(End.GONE)
         self._everybody.discard(subscription)
+
+    def announce(self, notice: Notice) -> None:
+        """Tell the clients of one tenant, unless their filter is for other types."""
+        for each in tuple(self._everybody):
+            if wanted_by(each.query, notice):
+                each.mention(frames.notice(each.form, self.now(), notice.type, notice.data))
 
     def stats(self) -> HubStats:
         """The counters, for /metrics/prometheus and health."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from penstock.envelope.envelope import Stored
+from penstock.stream.notices.notice import Notice
 
 
 class LogReader(Protocol):
@@ -25,6 +26,14 @@ class Waker(Protocol):
 
     async def listen(self, wake: Callable[[], None]) -> None:
         """Call `wake` whenever there may be news, until cancelled."""
+        ...
+
+
+class Announcer(Protocol):
+    """Tells of what is no event but clients want to see, such as retries that operators touched."""
+
+    async def listen(self, tell: Callable[[Notice], None]) -> None:
+        """Call `tell` for every notice, until cancelled."""
         ...
 
 

@@ -29,6 +29,7 @@ from penstock.stream.frames import Entry, Form, Frame, Parcel
 
 PAGE_EVENTS_MAX = 256
 _SAID_MAX = 64  # answers a client may leave unread before it is cut off
+_MENTIONED_MAX = 32  # notices that may wait; the room above them is for answers
 _RETRY_S = 0.5
 
 
@@ -199,6 +200,13 @@ class Subscription:
             return
         self._said.append(frame)
         self._wake.set()
+
+    def mention(self, frame: Frame) -> bool:
+        """Send a frame that the client can do without; not to one that reads too slowly."""
+        if len(self._said) >= _MENTIONED_MAX:
+            return False
+        self.say(frame)
+        return True
 
     def end(self, why: End) -> None:
         """Close the subscription; the first reason counts."""

@@ -7,6 +7,7 @@ platform are for its own tenant; of sources, a caller sees those of their tenant
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -20,7 +21,9 @@ from penstock.base.clock import format_instant
 from penstock.base.errors import StoreUnavailable
 from penstock.envelope.envelope import DEFAULT_TENANT, JsonObject, JsonValue
 from penstock.health import prometheus
-from penstock.health.snapshot import Facts, event_health, queue_health
+from penstock.health.activity.on_postgres import ActivityReader
+from penstock.health.pages import event_health, queue_health
+from penstock.health.snapshot import Facts
 from penstock.store.ledger.account import LedgerReport, SourceLine
 
 
@@ -56,8 +59,9 @@ async def ledger(request: Request, caller: Caller) -> Response:
 
 
 async def events(request: Request, caller: Caller) -> Response:
-    """Queue depth, lag per source, what is paused and what is retried."""
-    facts = await run_in_threadpool(_facts, request)
+    """Queue depth, lag per source, counters per trigger, what is paused and what is retried."""
+    tenant_id = None if caller.is_operator else caller.tenant_id
+    facts = await run_in_threadpool(_facts, request, tenant_id)
     sources = _visible(facts.ledger.sources, caller)
     whole = caller.tenant_id == DEFAULT_TENANT
     return reply({"data": event_health(facts, sources, whole=whole)})
@@ -80,16 +84,23 @@ async def metrics(request: Request, caller: Caller) -> Response:
 def _text(request: Request, caller: Caller) -> bytes:
     counted = metrics_of(request)
     try:
-        facts = _facts(request)
+        facts = replace(_facts(request), totals=_activity(request).totals())
     except StoreUnavailable:
         return prometheus.write(counted, None, ())
     return prometheus.write(counted, facts, _visible(facts.ledger.sources, caller))
 
 
-def _facts(request: Request) -> Facts:
+def _facts(request: Request, tenant_id: str | None = None) -> Facts:
+    """The facts, with what the triggers and workflows of a tenant do; of all when none is named."""
     house = house_of(request)
     account: LedgerReport = house.ledger.read()
-    return house.health.facts(account, mode=house.settings.events_mode, at=house.clock.now())
+    facts = house.health.facts(account, mode=house.settings.events_mode, at=house.clock.now())
+    activity = _activity(request).read(tenant_id)
+    return replace(facts, activity=activity, limits=house.limits.sources)
+
+
+def _activity(request: Request) -> ActivityReader:
+    return house_of(request).activity
 
 
 def _visible(sources: Sequence[SourceLine], caller: Caller) -> list[SourceLine]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from penstock.catalog.platform import (
+    acting,
     assets,
+    callbacks,
     filestore,
+    incidents,
     metastore,
     penstock,
     privacy,
@@ -27,5 +30,8 @@ PLATFORM = Vocabulary(
         *secrets.EVENTS,
         *penstock.EVENTS,
         *privacy.EVENTS,
+        *acting.EVENTS,
+        *callbacks.EVENTS,
+        *incidents.EVENTS,
     ),
 )

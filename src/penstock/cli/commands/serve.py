@@ -47,6 +47,8 @@ def _answer(settings: Settings, listener: socket.socket) -> None:
             await super().shutdown(sockets)
 
     house = open_house(settings)
+    if settings.events_mode == "inline":
+        house.act_here()
     app = build_app(house)
     # Events come and go by the thousand and hold no cycles: the collector need not look so often,
     # nor ever again at what was loaded to start.

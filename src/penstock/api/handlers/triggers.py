@@ -1,0 +1,277 @@
+"""Keep triggers over HTTP: list, make, show, change and delete them, with every version.
+
+    GET  …/triggers/{id}    ETag: "3"
+    PATCH  If-Match: "3"    changes version 3 or nothing: 412 when somebody was faster
+
+A change names fields, and null takes one back; as `application/merge-patch+json` (RFC 7396) it
+reaches inside them. It may bring a `sampleEvent`, which is tried and not kept. Every version stays;
+`asOf` shows the triggers as they were defined at a moment.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from penstock.access.token import Caller
+from penstock.api.acts import record
+from penstock.api.asking import Asked, named
+from penstock.api.body import JSON, media_type, read_bytes, require_media_type
+from penstock.api.context import house_of
+from penstock.api.problems import RequestRefused
+from penstock.api.reply import reply
+from penstock.base.errors import Fault, NotFound, QueueUnavailable
+from penstock.envelope.codec import canonical, decode
+from penstock.envelope.envelope import JsonObject, JsonValue
+from penstock.store.timetravel.moment import Moment, read_as_of, refuse_future
+from penstock.triggers.book.conflict import TriggerConflict
+from penstock.triggers.check import SPEC_BYTES_MAX, TriggerInvalid, check_patch, check_spec
+from penstock.triggers.trigger import Trigger, TriggerSpec, TriggerStatus
+from penstock.workflows.definition import Workflow
+
+if TYPE_CHECKING:
+    from penstock.house import House
+
+MERGE_PATCH = "application/merge-patch+json"
+SAMPLE = "sampleEvent"
+_BODY_BYTES_MAX = SPEC_BYTES_MAX + 512 * 1024  # the trigger, and an event beside it
+_FILTERS = ("status", "eventType", "eventSource", "asOf")
+_FIELDS = frozenset(field.alias or name for name, field in TriggerSpec.model_fields.items())
+_TRIES = 5  # of a change that names no version, against others who change the same
+_INSTANT = timedelta(microseconds=1)
+_ETAG = re.compile(r'(?:W/)?"([0-9]{1,9})"', re.ASCII)
+
+
+async def list_of_workflow(request: Request, caller: Caller) -> Response:
+    """The triggers of a workflow, oldest first."""
+    asked, house = Asked(request, *_FILTERS), house_of(request)
+    slug = named(request, "slug", "workflow")
+    workflow = await run_in_threadpool(workflow_of, house, caller, slug)
+    found = await run_in_threadpool(_listed, house, caller, asked, slug)
+    return reply({"data": {"workflow": shown_workflow(workflow), **found}})
+
+
+async def list_all(request: Request, caller: Caller) -> Response:
+    """The triggers of every workflow of the tenant, oldest first."""
+    asked = Asked(request, "workflow", *_FILTERS)
+    slug = asked.one("workflow")
+    return reply({"data": await run_in_threadpool(_listed, house_of(request), caller, asked, slug)})
+
+
+async def create(request: Request, caller: Caller) -> Response:
+    """Make a trigger; it judges what is stored from now on."""
+    house, slug = house_of(request), named(request, "slug", "workflow")
+    said, sample = await _read(request, JSON)
+    spec, book = check_spec(said, sample), house.trigger_book
+    await run_in_threadpool(workflow_of, house, caller, slug)
+    make = partial(book.create, spec, workflow_slug=slug, tenant_id=caller.tenant_id)
+    made = await run_in_threadpool(make, by=caller.name)
+    try:
+        await record(house, caller, "penstock.trigger.created", told(made), once=(made.id,))
+    except QueueUnavailable:
+        # Whoever hears 503 tries again, and must not have made two.
+        await run_in_threadpool(book.delete, caller.tenant_id, made.id, by=caller.name)
+        raise
+    place = f"/workflows/{slug}/triggers/{made.id}"
+    return reply({"data": made.wire()}, 201, {**_tag(made), "Location": place})
+
+
+async def show(request: Request, caller: Caller) -> Response:
+    """One trigger in its newest version."""
+    found = await run_in_threadpool(trigger_of, request, caller)
+    return reply({"data": found.wire()}, headers=_tag(found))
+
+
+async def change(request: Request, caller: Caller) -> Response:
+    """Change some fields of a trigger; null takes a field back."""
+    expected = _expected(request)
+    said, sample = await _read(request, JSON, MERGE_PATCH)
+    is_deep = media_type(request) == MERGE_PATCH
+    put = partial(_change, request, caller, said, sample, expected, is_deep=is_deep)
+    after = await run_in_threadpool(put)
+    # Also when nothing changed now: the answer to the call that changed it may have been lost.
+    if after.version > 1 and after.updated_by == caller.name:
+        payload = await run_in_threadpool(_told_change, request, caller, after)
+        once = (after.id, str(after.version))
+        await record(house_of(request), caller, "penstock.trigger.updated", payload, once=once)
+    return reply({"data": after.wire()}, headers=_tag(after))
+
+
+async def remove(request: Request, caller: Caller) -> Response:
+    """Delete a trigger; its versions and deliveries stay."""
+    house, expected = house_of(request), _expected(request)
+    found = await run_in_threadpool(trigger_of, request, caller)
+    drop = partial(house.trigger_book.delete, caller.tenant_id, found.id, by=caller.name)
+    await run_in_threadpool(drop, expected_version=expected)
+    await record(house, caller, "penstock.trigger.deleted", told(found), once=(found.id,))
+    return Response(status_code=204)
+
+
+async def list_versions(request: Request, caller: Caller) -> Response:
+    """Every version of a trigger, oldest first, those of a deleted one too."""
+    Asked(request)
+    slug, key = named(request, "slug", "workflow"), named(request, "trigger_id", "trigger")
+    book = house_of(request).trigger_book
+    found = await run_in_threadpool(book.versions, caller.tenant_id, key)
+    if found[0].workflow_slug != slug:
+        raise NotFound(f"expected a trigger by the id {key[:60]!r}, found none")
+    return reply({"data": {"versions": [each.wire() for each in found]}})
+
+
+def trigger_of(request: Request, caller: Caller) -> Trigger:
+    """The trigger that the path names; NotFound when this workflow has none by that id."""
+    slug, key = named(request, "slug", "workflow"), named(request, "trigger_id", "trigger")
+    return house_of(request).trigger_book.get(caller.tenant_id, key, workflow_slug=slug)
+
+
+def workflow_of(house: House, caller: Caller, slug: str) -> Workflow:
+    """The workflow by that slug; NotFound when the tenant has none."""
+    return house.workflow_book.definitions.get(caller.tenant_id, slug)
+
+
+def shown_workflow(workflow: Workflow) -> JsonObject:
+    """What answers about triggers say of their workflow."""
+    definition = workflow.definition
+    return {"id": workflow.id, "slug": definition.slug, "name": definition.name}
+
+
+def told(trigger: Trigger) -> JsonObject:
+    """What the event of an act says of its trigger."""
+    return {
+        "triggerId": trigger.id,
+        "workflowSlug": trigger.workflow_slug,
+        "name": trigger.spec.name,
+        "version": trigger.version,
+        "status": str(trigger.spec.status),
+    }
+
+
+def patched(spec: TriggerSpec, changes: JsonObject) -> JsonObject:
+    """The spec with a merge patch applied; a field that does not exist stays, to be refused."""
+    if not changes:
+        raise TriggerInvalid([Fault("", "expected an object of at least one field, found none")])
+    before: JsonObject = {k: v for k, v in spec.wire().items() if v is not None}
+    unknown_nulls: JsonObject = {k: v for k, v in changes.items() if k not in _FIELDS and v is None}
+    return cast("JsonObject", _merged(before, changes)) | unknown_nulls
+
+
+def _merged(target: JsonValue, patch: JsonValue) -> JsonValue:
+    """RFC 7396."""
+    if not isinstance(patch, dict):
+        return patch
+    result: JsonObject = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = _merged(result.get(name), value)
+    return result
+
+
+async def _read(request: Request, *accepted: str) -> tuple[JsonObject, JsonValue]:
+    """The body without its sample, and the sample."""
+    require_media_type(request, *accepted)
+    raw = await read_bytes(request)
+    tree = decode(raw, bytes_max=_BODY_BYTES_MAX)
+    if not isinstance(tree, dict):
+        check_spec(tree)  # says what is wrong with it
+        raise AssertionError("only an object is a trigger")
+    return {name: value for name, value in tree.items() if name != SAMPLE}, tree.get(SAMPLE)
+
+
+def _change(
+    request: Request,
+    caller: Caller,
+    changes: JsonObject,
+    sample: JsonValue,
+    expected: int | None,
+    *,
+    is_deep: bool,
+) -> Trigger:
+    """Put changes on top of the newest version, which nobody may have changed meanwhile."""
+    book, tries = house_of(request).trigger_book, _TRIES
+    while True:
+        before = trigger_of(request, caller)
+        if is_deep:
+            spec = check_spec(patched(before.spec, changes), sample)
+        else:
+            spec = check_patch(before.spec, changes, sample)
+        try:
+            return book.change(
+                caller.tenant_id, before.id, spec, by=caller.name,
+                expected_version=expected or before.version,
+            )  # fmt: skip
+        except TriggerConflict:
+            tries -= 1
+            if expected is not None or not tries:
+                raise
+
+
+def _told_change(request: Request, caller: Caller, after: Trigger) -> JsonObject:
+    """What the event of a change says: the trigger, and the fields that differ from before."""
+    versions = house_of(request).trigger_book.versions(caller.tenant_id, after.id)
+    old = next(each for each in versions if each.version == after.version - 1).spec.wire()
+    new = after.spec.wire()
+    changed: list[JsonValue] = [
+        name for name in new if canonical(old.get(name)) != canonical(new[name])
+    ]
+    return told(after) | {"changed": changed}
+
+
+def _listed(house: House, caller: Caller, asked: Asked, slug: str | None) -> JsonObject:
+    statuses = asked.among("status", *TriggerStatus)
+    wanted_type, wanted_source = asked.one("eventType"), asked.one("eventSource")
+    book, as_of = house.trigger_book, asked.one("asOf")
+    if as_of is None:
+        said: JsonObject = {}
+        found = book.list(caller.tenant_id, workflow_slug=slug)
+    else:
+        moment = moment_of(house, as_of)
+        said = {"asOf": moment.to_json()}
+        at = cast("datetime", moment.at)
+        found = book.as_of(caller.tenant_id, at, workflow_slug=slug)
+    triggers: list[JsonValue] = [
+        each.wire()
+        for each in found
+        if not statuses or each.spec.status in statuses
+        if wanted_type in (None, each.spec.event_type)
+        if wanted_source in (None, each.spec.event_source)
+    ]
+    return {"triggers": triggers, **said}
+
+
+def moment_of(house: House, text: str) -> Moment:
+    """The moment that `asOf` names: a position until the next one came, or an instant."""
+    asked, now = read_as_of(text, "asOf"), house.clock.now()
+    head = house.history.head()
+    refuse_future(asked, head=head, now=now, parameter="asOf")
+    if not isinstance(asked, int):
+        return Moment(house.history.locate(asked).position, min(asked, now))
+    following = None if asked == head.position else house.history.locate(asked + 1).at
+    return Moment(asked, now if following is None else following - _INSTANT)
+
+
+def _tag(trigger: Trigger) -> dict[str, str]:
+    return {"ETag": f'"{trigger.version}"'}
+
+
+def _expected(request: Request) -> int | None:
+    """The version that `If-Match` names; None when any will do."""
+    said = request.headers.get("if-match")
+    if said is None or said.strip() == "*":
+        return None
+    found = _ETAG.fullmatch(said.strip())
+    if found is None:
+        raise RequestRefused(
+            412,
+            "trigger_conflict",
+            f"expected the ETag of a trigger in If-Match, found {said[:40]!r}",
+            remedy='Send the ETag that the trigger was read with, such as "3".',
+        )
+    return int(found[1])

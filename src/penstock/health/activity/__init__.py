@@ -1,0 +1,1 @@
+"""Read what triggers and workflows do: one look, for pages, metrics and alerts alike."""

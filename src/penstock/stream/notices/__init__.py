@@ -1,0 +1,1 @@
+"""Hear what operators do to retries, so that live clients see it."""

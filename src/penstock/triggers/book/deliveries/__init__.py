@@ -1,0 +1,1 @@
+"""Read deliveries, what became of them in every pass, and what still waits."""

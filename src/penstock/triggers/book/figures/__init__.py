@@ -1,0 +1,1 @@
+"""Count what triggers do, for health and metrics."""

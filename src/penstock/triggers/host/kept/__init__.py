@@ -1,0 +1,1 @@
+"""Read what earlier passes have kept for the next one."""

@@ -1,0 +1,1 @@
+"""Answer what a decision asks of the past."""

@@ -1,0 +1,1 @@
+"""Read passes as they were recorded, to run them again."""

@@ -1,0 +1,1 @@
+"""Run recorded passes again, for one trigger."""

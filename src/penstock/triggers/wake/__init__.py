@@ -1,0 +1,1 @@
+"""Sleep until there may be something to judge."""

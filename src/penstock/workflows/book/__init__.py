@@ -1,0 +1,1 @@
+"""Keep definitions, schedules and services, and show runs with their steps and history."""

@@ -1,0 +1,1 @@
+"""Keep definitions of workflows, every version for ever."""

@@ -1,0 +1,1 @@
+"""Show runs, their steps, their executions and their history."""

@@ -1,0 +1,1 @@
+"""Keep the services that steps may call."""

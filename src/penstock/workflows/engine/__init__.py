@@ -1,0 +1,1 @@
+"""Carry runs on: what finished is noted, what follows is queued, all in one transaction."""

@@ -1,0 +1,1 @@
+"""Launch what schedules say, once per slot, however many schedulers look."""

@@ -1,0 +1,1 @@
+"""Run steps: functions here, processes apart, Spark jobs, and requests to others, all guarded."""

@@ -1,0 +1,1 @@
+"""Keep the secrets that steps name: signatures, tokens, passwords."""

@@ -1,0 +1,1 @@
+"""Take events that committed with a change into the log, once."""
