@@ -50,6 +50,8 @@ def _config(settings: Settings, scratch: Path) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(settings.ingress_concurrency),
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.files.openCostInBytes": "65536",
+        # Several small shares for each core: whoever is done takes another, and none waits long.
+        "spark.sql.files.minPartitionNum": str(6 * settings.ingress_concurrency),
         # A segment that was settled and deleted may still be named in a plan.
         "spark.sql.files.ignoreMissingFiles": "true",
         "spark.sql.streaming.pollingDelay": f"{max(10, settings.ingress_interval_ms)}ms",

@@ -71,7 +71,7 @@ def decode(
         tree = orjson.loads(raw)
     except orjson.JSONDecodeError:
         return parse(raw)
-    suspect = b"e-3" in raw  # perhaps a float too small
+    suspect = _has_tiny_float(raw)
     try:
         written = orjson.dumps(tree, option=orjson.OPT_STRICT_INTEGER)
     except orjson.JSONEncodeError:  # an integer of more than 53 bits, perhaps of too many
@@ -128,7 +128,7 @@ def _is_shallow(raws: Sequence[bytes]) -> bool:
 
 def _read_together(array: bytes) -> tuple[list[JsonValue], list[bytes]] | None:
     """The items of an array, and each written again; None when any may be odd."""
-    if b"e-3" in array or _has_odd_escape(array) or array.count(b"[") > len(array) // 8:
+    if _has_tiny_float(array) or _has_odd_escape(array) or array.count(b"[") > len(array) // 8:
         return None
     try:
         trees: list[JsonValue] = orjson.loads(array)
@@ -158,6 +158,16 @@ def load_stored(text: str | bytes) -> JsonValue:
     if _RUN_SUSPECT in raw.translate(_RUNS):
         return cast("JsonValue", _STORED_DECODER.decode(raw.decode()))
     return cast("JsonValue", orjson.loads(raw))
+
+
+def _has_tiny_float(raw: bytes) -> bool:
+    """Whether there may be a float too small: digits, e-3 and two more digits."""
+    at = raw.find(b"e-3")
+    while at >= 0:
+        if raw[at - 1 : at].isdigit() and raw[at + 3 : at + 5].isdigit():
+            return True
+        at = raw.find(b"e-3", at + 3)  # an id may well have such letters
+    return False
 
 
 def _has_odd_escape(raw: bytes) -> bool:

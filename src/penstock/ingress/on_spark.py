@@ -32,7 +32,7 @@ from penstock.ingress.segments import lots
 
 _log = structlog.get_logger("ingress")
 _CENTURIES = "36500d"  # one future mtime would otherwise hide every later file for ever
-_FILES_PER_BATCH = 64
+_FILES_PER_BATCH = 160
 _FILES_PER_CHECKPOINT = 20_000  # Spark remembers every file it saw; a new checkpoint forgets them
 _RESULT = "segment string, messages long, stored long, duplicates long, dead long"
 
