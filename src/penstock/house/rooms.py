@@ -20,10 +20,10 @@ from penstock.base.settings import Settings
 from penstock.catalog.vocabularies import ALL
 from penstock.envelope.envelope import DEFAULT_TENANT
 from penstock.explorer.on_postgres import ExplorerReader
-from penstock.health.activity.on_postgres import ActivityReader
 from penstock.health.on_disk import is_writable
 from penstock.health.on_postgres import HealthReader
-from penstock.house.acting import acting, limits_of, open_trigger_host, plans_of
+from penstock.house.acting import acting
+from penstock.house.acting_rooms import ActingRooms
 from penstock.house.database import prepare_database
 from penstock.house.privacy import open_vault
 from penstock.house.spool import open_spool
@@ -53,21 +53,13 @@ from penstock.stream.notices.on_postgres import Notices
 from penstock.stream.on_postgres import Wake
 from penstock.transport.on_disk import Spool, pending
 from penstock.transport.port import Transport
-from penstock.triggers.book.deliveries.on_postgres import DeliveryBook
-from penstock.triggers.book.figures.on_postgres import FigureBook
-from penstock.triggers.book.on_postgres import TriggerBook
-from penstock.triggers.host.on_postgres import TriggerHost
-from penstock.triggers.host.record.on_postgres import TriggerRecord
-from penstock.triggers.limits import Limits
 from penstock.triggers.readers import TriggerReaders
-from penstock.workflows.book.on_postgres import WorkflowBook
-from penstock.workflows.engine.on_postgres import Plans
 
 _LOOK_EVERY_S = 1.0
 _log = structlog.get_logger("house")
 
 
-class House:
+class House(ActingRooms):
     """Everything the API and the command line stand on; each room is joined where it is named."""
 
     def __init__(self, settings: Settings) -> None:
@@ -148,38 +140,6 @@ class House:
         )
 
     @cached_property
-    def limits(self) -> Limits:
-        return limits_of(self.settings)
-
-    @cached_property
-    def plans(self) -> Plans:
-        return plans_of(self.settings)
-
-    @cached_property
-    def trigger_book(self) -> TriggerBook:
-        return TriggerBook(self.owner)
-
-    @cached_property
-    def trigger_desk(self) -> DeliveryBook:
-        return DeliveryBook(self.owner)
-
-    @cached_property
-    def trigger_figures(self) -> FigureBook:
-        return FigureBook(self.owner)
-
-    @cached_property
-    def trigger_record(self) -> TriggerRecord:
-        return TriggerRecord(self.owner)
-
-    @cached_property
-    def trigger_host(self) -> TriggerHost:
-        return open_trigger_host(self.database.dsn, self.settings, self.plans)
-
-    @cached_property
-    def workflow_book(self) -> WorkflowBook:
-        return WorkflowBook(self.owner, self.plans)
-
-    @cached_property
     def history(self) -> PostgresHistory:
         return PostgresHistory(self.readers)
 
@@ -236,10 +196,6 @@ class House:
     @cached_property
     def notices(self) -> Notices:
         return Notices(self.database.dsn)
-
-    @cached_property
-    def activity(self) -> ActivityReader:
-        return ActivityReader(self.owner)
 
     def open_intake(self) -> PostgresIntake:
         """An intake over a connection of its own."""
