@@ -9,6 +9,7 @@ from penstock.base.errors import EventRefused, QueueUnavailable
 from penstock.base.process import Stop
 from penstock.catalog.vocabularies import ALL
 from penstock.cli.commands import demo
+from penstock.cli.scenery import REACTION, REACTION_TRIGGER, STORIES
 from penstock.envelope.envelope import JsonObject
 
 TYPES = [kind for vocabulary in ALL for kind in vocabulary.events]
@@ -63,3 +64,13 @@ def test_without_a_play_it_ends_at_once() -> None:
     demo._play(cast("Any", publisher), [], stop)
 
     assert publisher.sent == []
+
+
+def test_what_acts_on_the_play_is_a_workflow_and_a_trigger_that_may_be_made() -> None:
+    from penstock.triggers.check import check_spec
+    from penstock.workflows.definition import read_definition
+
+    spec = check_spec(REACTION_TRIGGER)
+
+    assert read_definition(REACTION).slug == REACTION["slug"]
+    assert any(spec.event_type in names for _, names in STORIES)

@@ -42,6 +42,22 @@ STORIES: tuple[tuple[int, tuple[str, ...]], ...] = (
     (1, ("timestore.schema.evolved", "timestore.schema.backfill.requested")),
     (1, ("asset.expired",)),
 )  # fmt: skip
+# What acts on the play: a record that changes is looked at, and that is a run to look at.
+REACTION: JsonObject = {
+    "slug": "demo-review",
+    "name": "Demo: look at what changed",
+    "steps": [
+        {"id": "look", "type": "function", "handler": "penstock.echo",
+         "parameters": {"record": "{{ parameters.record }}"}},
+    ],
+}  # fmt: skip
+REACTION_TRIGGER: JsonObject = {
+    "name": "records that change",
+    "eventType": "metastore.record.updated",
+    "parameterTemplate": {"record": "{{ event.payload.namespace }}/{{ event.payload.key }}"},
+    "throttleWindowMs": 60_000,
+    "throttleCount": 10,
+}
 _NAMES: dict[str, tuple[str, ...]] = {
     "namespace": ("feature-flags", "catalog", "billing", "ml-features"),
     "key": ("frontend-search", "checkout", "churn-model", "daily-revenue"),

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import structlog
 
 from penstock.base.backoff import Backoff
-from penstock.base.errors import EventRefused, QueueUnavailable
+from penstock.base.errors import EventRefused, PenstockError, QueueUnavailable
 from penstock.base.process import Stop
-from penstock.cli.connect import token_of
+from penstock.base.settings import Settings
+from penstock.cli.connect import connect, token_of
 from penstock.cli.options import ParentPid
 from penstock.cli.part import begin_stoppable
-from penstock.cli.scenery import acts, opening, stage
+from penstock.cli.scenery import REACTION, REACTION_TRIGGER, acts, opening, stage
 from penstock.envelope.envelope import JsonObject
 from penstock.registry.declare import EventType
 
@@ -34,12 +35,23 @@ def demo(parent_pid: ParentPid = None) -> None:
     from penstock.catalog.vocabularies import ALL
     from penstock.publish.publisher import Publisher
 
+    _set_up(settings)
     types = [kind for vocabulary in ALL for kind in vocabulary.events]
     patience = Backoff(base_s=0.2, max_s=1.0)
     with Publisher(
         url=settings.base_url, token=token_of(settings), backoff=patience, attempts=3
     ) as publisher:
         _play(publisher, types, stop)
+
+
+def _set_up(settings: Settings) -> None:
+    """Give the play something that acts on it, unless it is there from the last time."""
+    try:
+        with connect(settings) as client:
+            client.post("/workflows", REACTION)
+            client.post(f"/workflows/{REACTION['slug']}/triggers", REACTION_TRIGGER)
+    except PenstockError as error:
+        _log.info("demo_workflow_left_as_it_is", code=error.code, detail=error.detail)
 
 
 def _play(publisher: Publisher, types: Sequence[EventType], stop: Stop) -> None:
