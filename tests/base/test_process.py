@@ -75,7 +75,7 @@ def test_an_orphan_of_a_child_is_adopted_and_buried_but_our_own_children_are_lef
     done = run(
         "assert process.adopt_orphans()\n"
         "own = subprocess.Popen(['true'])\n"
-        "subprocess.run(['sh', '-c', 'true & echo $!'], check=True)\n"
+        "subprocess.run(['sh', '-c', 'sleep 0.2 & echo $!'], check=True)\n"
         "os.waitid(os.P_PID, own.pid, os.WEXITED | os.WNOWAIT)\n"
         "buried = process.reap_orphans({own.pid})\n"
         "assert own.wait() == 0\n"
