@@ -139,14 +139,19 @@ def _fill(settings: Settings, messages: Iterator[bytes]) -> None:
 
 
 def _wait_for_head(dsn: str, position: int) -> None:
-    while _head(dsn) < position:
-        time.sleep(0.02)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        while _position(connection) < position:
+            time.sleep(0.02)
 
 
 def _head(dsn: str) -> int:
     with psycopg.connect(dsn, autocommit=True) as connection:
-        row = connection.execute("SELECT position FROM head").fetchone()
-        return 0 if row is None else int(row[0])
+        return _position(connection)
+
+
+def _position(connection: psycopg.Connection[tuple[int]]) -> int:
+    row = connection.execute("SELECT position FROM head").fetchone()
+    return 0 if row is None else row[0]
 
 
 class PeakMemory:
