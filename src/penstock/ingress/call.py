@@ -17,6 +17,8 @@ from penstock.ingress.recent import Key, RecentIds
 from penstock.ingress.verdict import Accepted, Rejected, Verdict, Via, conflict
 from penstock.transport.port import UNBOUND, Message
 
+_new = tuple.__new__  # several are made for every event, and their own way of making is slower
+
 
 class DoorOutcome(NamedTuple):
     """What the caller hears about one item."""
@@ -88,11 +90,11 @@ class Call:
             key = _key(verdict)
             before = seen.get(key)
             if before is None:
-                seen[key] = verdict.content_hash
-                self.fresh.append(Fresh(key, verdict.content_hash, written))
-                self._answer(verdict, "accepted")
+                content = seen[key] = verdict.content_hash
+                self.fresh.append(_new(Fresh, (key, content, written)))
+                self._answer(verdict.envelope, "accepted")
             elif before == verdict.content_hash:
-                self._answer(verdict, "duplicate")
+                self._answer(verdict.envelope, "duplicate")
             else:
                 self._refuse(conflict(raw, verdict.envelope, self._via))
 
@@ -102,15 +104,16 @@ class Call:
 
     def messages(self, written: Iterable[tuple[bytes, str]]) -> list[Message]:
         """What goes on the queue, of bytes and their tenants."""
-        return [Message(each, self.at_ms, tenant or UNBOUND, self._via) for each, tenant in written]
+        at_ms, via = self.at_ms, self._via
+        return [_new(Message, (each, at_ms, tenant or UNBOUND, via)) for each, tenant in written]
 
     def _refuse(self, rejected: Rejected) -> None:
         self.refused.append(rejected)
         self._outcomes.append(DoorOutcome(rejected.event_id, "rejected", self.now, None, rejected))
 
-    def _answer(self, accepted: Accepted, status: Literal["accepted", "duplicate"]) -> None:
-        envelope = accepted.envelope
-        self._outcomes.append(DoorOutcome(envelope.id, status, self.now, envelope))
+    def _answer(self, envelope: Envelope, status: Literal["accepted", "duplicate"]) -> None:
+        said = (envelope.id, status, self.now, envelope, None)
+        self._outcomes.append(_new(DoorOutcome, said))
 
 
 def _key(accepted: Accepted) -> Key:

@@ -121,7 +121,11 @@ class Door:
         call = Call(now, via, self._recent, derived=key is not None)
         nonce = uuid7()
         arrivals = []
-        for index in range(len(items)):
+        named = Arrival(now, "", via, tenant_id, (nonce,), operator)
+        for index, item in enumerate(items):
+            if isinstance(item.tree, dict) and "id" in item.tree:
+                arrivals.append(named)  # it brings its id, so its place names nothing
+                continue
             fallback = "" if key is None else derived_id(0, tenant_id or "", key, str(index))
             arrivals.append(Arrival(now, fallback, via, tenant_id, (nonce, str(index)), operator))
         keyed = self._protect.keyed

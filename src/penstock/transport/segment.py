@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
+from google_crc32c import extend
 from google_crc32c import value as crc32c
 
 from penstock.transport.port import Message
@@ -52,8 +53,8 @@ def frame(message: Message) -> bytes:
     if not 0 <= message.accepted_ms <= _ACCEPTED_MS_MAX:
         raise ValueError(f"expected an instant from 1970 to 9999, found {message.accepted_ms}")
     route = _route(message.tenant_id, message.via)
-    body = b"%d %d %b %b" % (len(json), message.accepted_ms, route, json)
-    return b"%08x %b\n" % (crc32c(body), body)
+    head = b"%d %d %b " % (len(json), message.accepted_ms, route)
+    return b"%08x %b%b\n" % (extend(crc32c(head), json), head, json)
 
 
 def parse(content: bytes) -> Iterator[Line]:

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import structlog
@@ -124,7 +125,7 @@ def _read(body: bytes, items_max: int) -> _Sent:
     """The items of a native or structured body."""
     plain = decode_array(body, items_max=items_max)
     if plain is not None:
-        items = [Item(raw, tree, is_compact=True) for raw, tree in zip(*plain, strict=True)]
+        items = list(map(Item, *plain, repeat(True)))
         return _Sent(items, is_batch=True)
     try:
         found = split(body, items_max=items_max)
