@@ -53,7 +53,7 @@ def _answer(settings: Settings, listener: socket.socket) -> None:
     # Events come and go by the thousand and hold no cycles: the collector need not look so often,
     # nor ever again at what was loaded to start.
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
+    gc.set_threshold(200_000, 50, 50)
     try:
         config = uvicorn.Config(
             app,
