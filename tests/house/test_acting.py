@@ -47,11 +47,15 @@ def test_event_to_run_to_event_is_one_trace(product: InProcess) -> None:
         ]
         return found
 
-    product.until(lambda: len(told()) == 4)
+    product.until(lambda: len(told()) == 5)
     caused = {each["type"]: each["causationId"] for each in told()[:-1]}
     assert caused == dict.fromkeys(
-        ("workflow.run.pending", "workflow.run.running", "workflow.run.succeeded"), event_id
-    )
+        (
+            "workflow.run.pending", "workflow.run.running", "job.run.succeeded",
+            "workflow.run.succeeded",
+        ),
+        event_id,
+    )  # fmt: skip
     assert (run["correlationId"], run["causationId"]) == ("order-1", event_id)
     trace = product.get("/v1/traces/order-1")
     assert run["id"] in json.dumps(trace)

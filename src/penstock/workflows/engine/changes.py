@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from penstock.base.clock import format_instant
+from penstock.base.ids import derived_id
+from penstock.envelope.context import METADATA_KEY
 from penstock.envelope.envelope import JsonObject, JsonValue
 from penstock.workflows.port import Failed, Failure, Succeeded
-from penstock.workflows.queue.job import Ended
+from penstock.workflows.queue.job import Ended, step_name
 from penstock.workflows.run import (
     LIVE,
     Job,
@@ -26,6 +29,7 @@ from penstock.workflows.run import (
 
 Rows = list[JsonObject]
 TEXT_MAX = 2_000
+JOB_SOURCE = "core.jobs"
 LOGS_MAX = 64 * 1024 + 100  # with the line that says how much more was printed
 _ENDS: dict[str, str] = {Failure.TIMED_OUT: "expired", Failure.CANCELED: "canceled"}
 
@@ -42,6 +46,7 @@ class Changes:
     insert_job_runs: Rows = field(default_factory=list)
     insert_history: Rows = field(default_factory=list)
     update_runs: Rows = field(default_factory=list)
+    events: Rows = field(default_factory=list)  # what executions were, for the log
     states: dict[str, RunState] = field(default_factory=dict)  # as they are after the commit
     dropped: list[tuple[str, str]] = field(default_factory=list)  # run and address
     delay_ms_min: int | None = None  # until the first of the queued jobs that wait is due
@@ -57,7 +62,9 @@ class Changes:
         for each in ended:
             if each.claimed.address not in jobs:
                 self.delete_jobs.append({"id": each.claimed.id})
-            self.insert_job_runs.append(job_run_row(each))
+            row = job_run_row(each)
+            self.insert_job_runs.append(row)
+            self.events.append(job_event(each, row))
         for address in progress.drop:
             self.drop_jobs.append({"run_id": before.id, "address": address})
             self.dropped.append((before.id, address))
@@ -149,6 +156,36 @@ def job_run_row(ended: Ended) -> JsonObject:
         "started_at": claimed.started_at.isoformat(),
     }
     return without_nulls(row)
+
+
+def job_event(ended: Ended, row: JsonObject) -> JsonObject:
+    """What the log hears of one execution: which step of which run, and how it ended."""
+    claimed, status = ended.claimed, str(row["status"])
+    where: JsonObject = {
+        "workflowDefinitionId": claimed.definition_id,
+        "workflowRunId": claimed.run_id,
+        "workflowRunStepId": step_name(claimed.run_id, claimed.address),
+        "jobRunId": claimed.job_run_id,
+        "jobSlug": ended.slug,
+    }
+    payload: JsonObject = {
+        **where,
+        "attempt": claimed.attempt,
+        "status": status,
+        "startedAt": format_instant(claimed.started_at),
+        "errorMessage": row.get("error_message"),
+    }
+    event: JsonObject = {
+        "id": derived_id(0, "job", claimed.job_run_id, status),
+        "type": f"job.run.{status}",
+        "source": JOB_SOURCE,
+        "payload": without_nulls(payload),
+        "correlationId": claimed.correlation_id,
+        "causationId": claimed.causation_id,
+        "metadata": {METADATA_KEY: where},
+        "tenantId": claimed.tenant_id,
+    }
+    return without_nulls(event)
 
 
 def without_nulls(row: JsonObject) -> JsonObject:

@@ -23,6 +23,7 @@ from penstock.workflows.advance import advance
 from penstock.workflows.definition import WorkflowDefinition
 from penstock.workflows.engine.changes import Changes, Rows, done_of
 from penstock.workflows.engine.states import States
+from penstock.workflows.outbox.on_postgres import put
 from penstock.workflows.plan import Caps, Plan
 from penstock.workflows.queue.job import Ended
 from penstock.workflows.run import RunState, RunStatus, StepState, StepStatus
@@ -141,6 +142,7 @@ def read_runs(connection: Connection, run_ids: Sequence[str]) -> dict[str, RunSt
 def write(connection: Connection, changes: Changes) -> None:
     """Write what has changed; the caller's transaction makes it true."""
     with connection.pipeline():
+        put(connection, changes.events)  # before the end of the run, which they led to
         for name in _WRITES:
             rows: Rows = getattr(changes, name)
             if rows:

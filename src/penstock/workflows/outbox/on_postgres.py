@@ -31,7 +31,8 @@ BATCH = 500
 def put(connection: Connection, events: Sequence[JsonObject]) -> None:
     """Keep events in wire form, ids filled in, to be published once this transaction commits."""
     if events:
-        connection.execute(query(_ROOM, "put"), {"events": encode(list(events)).decode()})
+        values = {"events": encode(list(events)).decode()}
+        connection.execute(query(_ROOM, "put"), values, prepare=True)
 
 
 class Backlog(NamedTuple):
