@@ -22,7 +22,7 @@ AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 def ended(result: StepResult, number: int = 1) -> Ended:
     claimed = Claimed(
-        7, 1, "run-1", "load", number, number, 0, None, AT, AT, AT, "load", {}, "acme",
+        7, 1, "run-1", "load[3]", number, number, 0, None, AT, AT, AT, "load", {}, "acme",
         RunStatus.RUNNING, "wf-1", 1, None, "order-1", "event-1",
     )  # fmt: skip
     return Ended(claimed, "function", "load-weather", "w", result)
