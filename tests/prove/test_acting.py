@@ -12,11 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from tests.house.inline import JOBS, Acting, InProcess, acting, record, step
 from tests.prove.acting import SOURCE, Claims, Crew, strike
 from tests.prove.product import Product
 
+from penstock.base.ids import uuid7
 from penstock.base.on_postgres import EmbeddedPostgres
 
 pytestmark = pytest.mark.prove
@@ -144,6 +146,14 @@ def test_handlers_that_never_return_cost_their_worker_a_restart_and_no_other_ste
     assert len({line.split()[1] for line in marks.read_text().splitlines()}) <= 2
 
 
+def said(product: Acting, events: list[dict[str, Any]]) -> bool:
+    """Whether they were taken; while the server is restarted they are not, and may be said again."""
+    try:
+        return product.client.post("/v1/events", json=events).status_code == 202
+    except httpx.HTTPError:
+        return False
+
+
 def test_inline_mode_survives_handlers_that_never_return_too() -> None:
     with tempfile.TemporaryDirectory(prefix="penstock-prove-") as folder:
         running = Product(Path(folder), PENSTOCK_EVENTS_MODE="inline", PENSTOCK_JOBS=str(JOBS))
@@ -158,7 +168,8 @@ def test_inline_mode_survives_handlers_that_never_return_too() -> None:
             product.publish(*(record("a", "never") for _ in range(24)))
             running.wait(lambda: len(product.runs("never", "failed")) == 24, "all time out")
             for _ in range(5):
-                product.publish(*(record("a", SOURCE) for _ in range(4)))
+                some = [record("a", SOURCE, id=uuid7()) for _ in range(4)]
+                running.wait(lambda: said(product, some), "they are taken", within_s=60)
                 time.sleep(1)  # so that whoever is to be restarted has been
             running.wait(lambda: len(product.runs("bystander")) == 20, "all are launched")
             running.wait(
