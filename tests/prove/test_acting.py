@@ -147,7 +147,7 @@ def test_handlers_that_never_return_cost_their_worker_a_restart_and_no_other_ste
 
 
 def said(product: Acting, events: list[dict[str, Any]]) -> bool:
-    """Whether they were taken; while the server is restarted they are not, and may be said again."""
+    """Whether they were taken; while the server is restarted they are not, and are said again."""
     try:
         return product.client.post("/v1/events", json=events).status_code == 202
     except httpx.HTTPError:
