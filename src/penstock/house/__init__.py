@@ -3,7 +3,7 @@
 prepare_database   the embedded server or the given one, migrated
 open_house         everything the API and the command line stand on
 run_ingress        the Spark ingress, one at a time per store
-run_worker         the chores that keep the house in order
+run_worker         what acts on events, and the chores that keep the house in order
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Run the part that keeps the house in order."""
+"""Run the part that acts on events and keeps the house in order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from penstock.cli.part import begin_stoppable, reaching_the_store
 
 
 def worker(parent_pid: ParentPid = None) -> None:
-    """Do the chores of the house until stopped."""
+    """Judge events, run workflows and do the chores of the house until stopped."""
     settings, stop = begin_stoppable("worker", parent_pid)
     from penstock.house import run_worker
 
