@@ -400,6 +400,23 @@ def test_a_position_the_log_has_not_reached_is_refused() -> None:
     run(test)
 
 
+@pytest.mark.parametrize("somebody_is_live", [False, True])
+def test_caught_up_is_not_said_ahead_of_what_was_stored_before(somebody_is_live: bool) -> None:
+    async def test(hub: Hub, log: MemoryLog) -> None:
+        if somebody_is_live:
+            hub.subscribe(EVERYTHING)
+        for _ in range(20):
+            log.commit(3)  # the hub sleeps and has not heard of it
+            after = log.head() - 3
+            await hub.admit("t", after)
+            client = Client(hub.subscribe(EVERYTHING, after=after))
+            await client.read_until(lambda me: "caught.up" in me.kinds)
+            assert client.positions == [after + 1, after + 2, after + 3]
+            hub.unsubscribe(client.subscription)
+
+    run(test, poll_s=5.0)
+
+
 def test_one_token_has_a_limited_number_of_streams() -> None:
     async def test(hub: Hub, _log: MemoryLog) -> None:
         first = hub.subscribe(EVERYTHING, token_id="t")

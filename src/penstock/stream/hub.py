@@ -90,6 +90,7 @@ class Hub:
         self._counts = {"sent_events": 0, "lagged": 0, "holes": 0, "unsendable": 0}
         self._woken = asyncio.Event()
         self._ready = asyncio.Event()
+        self._moved = asyncio.Event()  # another one each time the hub has come further
         self._tasks: list[asyncio.Task[None]] = []
         self._follower = ThreadPoolExecutor(1, thread_name_prefix="stream-live")
         self._historians = ThreadPoolExecutor(_HISTORY_THREADS, thread_name_prefix="stream-history")
@@ -126,14 +127,13 @@ class Hub:
                 await self._ready.wait()
         except TimeoutError:
             raise StoreUnavailable("expected the log to answer, found no connection") from None
-        open_now = sum(subscription.token_id == token_id for subscription in self._everybody)
-        if open_now >= self._streams_max:
+        if sum(each.token_id == token_id for each in self._everybody) >= self._streams_max:
             raise AccessDenied(
                 f"expected at most {self._streams_max} streams of one token at a time",
                 known=True,
                 remedy="Close a stream, or use another token.",
             )
-        if after is None or after <= self.position:
+        if after is None:
             return
         head = await self._on(self._historians, self._reader.head)
         if after > head:
@@ -142,6 +142,15 @@ class Hub:
                 parameter="after",
                 remedy="Resume from a position of this log; leave `after` out to start now.",
             )
+        await self._reach(head, wait_s)
+
+    async def _reach(self, head: int, wait_s: float) -> None:
+        """Wait for the hub to come to `head`, so that `caught.up` is not said ahead of events."""
+        self._woken.set()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                while self.position < head:
+                    await self._moved.wait()
 
     def subscribe(
         self, query: EventQuery, *, after: int | None = None, form: Form = Form.NATIVE,
@@ -237,6 +246,7 @@ class Hub:
             if self._position is None or not self._attached:
                 self._position = max(head, self.position)
                 self._ready.set()
+                self._tell_moved()
             return bool(self._attached)
         rows = await self._on(
             self._follower, partial(self._reader.after, self.position, READ_EVENTS_MAX)
@@ -249,7 +259,12 @@ class Hub:
             if time.monotonic() > slice_ends:
                 await asyncio.sleep(0)
                 slice_ends = time.monotonic() + _SLICE_S
+        self._tell_moved()
         return len(rows) == READ_EVENTS_MAX
+
+    def _tell_moved(self) -> None:
+        self._moved.set()
+        self._moved = asyncio.Event()
 
     def _hand_out(self, stored: Stored) -> None:
         """Give one event to all who want it; one that cannot be written holds up no other."""
