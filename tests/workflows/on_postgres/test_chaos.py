@@ -74,6 +74,10 @@ def active(shop: Shop) -> int:
 
 @pytest.mark.prove
 def test_a_storm_of_kills_loses_no_run_and_ends_none_twice(shop: Shop) -> None:
+    """Each kill takes what one worker had in hand; a step is to blame after its fifth, not before.
+
+    So the storm ends before any step can have met that many.
+    """
     shop.define(BRIEF)
     shop.do(MARKS)
     runs, rng, kills = launch_many(shop, "brief", 300), random.Random(5), 0
@@ -87,7 +91,7 @@ def test_a_storm_of_kills_loses_no_run_and_ends_none_twice(shop: Shop) -> None:
             wait_for(lambda: not active(shop) or shop.ask(worked)[0][0], 30)
             until = time.monotonic() + rng.uniform(0.02, 0.2)
             wait_for(lambda: not active(shop) or time.monotonic() > until)
-            if active(shop):
+            if kills < LOST_MAX - 1 and active(shop):
                 os.kill(victim.pid, signal.SIGKILL)
                 kills += 1
                 name = f"victim-{kills + 1}"
