@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import psycopg
@@ -73,7 +73,7 @@ def test_a_row_is_the_same_whichever_way_it_came_in(database: str, other_databas
     PostgresIntake(other_database).settle(Lot(writer="w", messages=write(judged)))
 
     with on_postgres(database) as appends:
-        appends.of("acme").append(ODD[:1])  # append_one
+        appends.of("acme").append(ODD[:1])  # append_quick
         appends.of("acme").append(ODD[1:2], unless(show="x"))
         appends.of("acme").append(ODD[1:])  # append_batch, with one that is known
 
@@ -117,18 +117,31 @@ def test_lag_is_counted_as_the_intake_counts_it(database: str, other_database: s
     assert mine.last_event_at == theirs.last_event_at
 
 
-def test_the_writer_of_appends_is_named_for_what_it_does(
-    one_by_one: Appends, database: str
-) -> None:
+def test_appends_are_counted_where_the_head_is_moved(one_by_one: Appends, database: str) -> None:
     one_by_one.of().append([event("a")])
+    one_by_one.of().append([event("a"), event("b")])
 
     with psycopg.connect(database) as connection:
-        found = connection.execute(
-            "SELECT writer, accepted, settled FROM ledger_writers"
-        ).fetchall()
-    assert [(writer[:7], accepted, settled) for writer, accepted, settled in found] == [
-        ("append-", 1, 1)
-    ]
+        assert connection.execute("SELECT position, appended FROM head").fetchone() == (2, 3)
+        assert connection.execute("SELECT * FROM ledger_writers").fetchall() == []
+
+
+def test_appends_go_on_beside_another_writer(database: str) -> None:
+    """A quick append is in vain when somebody else has moved the head; the answer is the same."""
+    with on_postgres(database) as ours, on_postgres(database) as theirs:
+        for n in range(60):
+            name = f"s{n % 7}"
+            for store in (ours.of("acme"), theirs.of("acme")):
+                try:
+                    store.append([event(None, tags={"show": name})], unless(show=name))
+                except AppendConflict as conflict:
+                    assert conflict.positions == (n % 7 + 1,)
+                else:
+                    assert n < 7
+        assert ours.of("acme").append([event("last")]).positions == (8,)
+
+    account = books(database)
+    assert (account.accepted, account.stored, account.unexplained) == (8, 8, 0)
 
 
 def test_a_commit_wakes_whoever_listens_once(one_by_one: Appends, database: str) -> None:
@@ -270,10 +283,10 @@ def test_what_is_rare_and_hot_is_found_by_what_is_rare(
 class Halting(PostgresLog):
     """A log that takes too long to check one boundary, alone or with others."""
 
-    def _commit(self, requests: Sequence[Request]) -> list[Outcome]:
+    def _commit(self, requests: Sequence[Request], meanwhile: Callable[[], None]) -> list[Outcome]:
         if any(e.accepted.envelope.tags.get("show") == "slow" for r in requests for e in r.entries):
             raise psycopg.errors.QueryCanceled("it took too long")
-        return super()._commit(requests)
+        return super()._commit(requests, meanwhile)
 
 
 def test_one_slow_condition_does_not_fail_those_that_share_its_commit(database: str) -> None:

@@ -27,8 +27,17 @@ def disk(*segments: SegmentName, opened: tuple[int, int] | None = None) -> Pendi
     )
 
 
-def books(head: int, *, accepted: int, dead: int = 0, settled: tuple[str, ...] = ()) -> Books:
-    return Books(head, 0, dead, 0, {WRITER: accepted} if accepted else {}, frozenset(settled), ())
+def books(
+    head: int, *, accepted: int, appended: int = 0, dead: int = 0, settled: tuple[str, ...] = ()
+) -> Books:
+    writers = {WRITER: accepted} if accepted else {}
+    return Books(head, appended, 0, dead, 0, writers, frozenset(settled), ())
+
+
+def test_what_was_appended_is_accepted_and_stored_at_once() -> None:
+    report = account(disk(), books(17, accepted=10, appended=7))
+
+    assert (report.accepted, report.stored, report.unexplained) == (17, 17, 0)
 
 
 def test_what_is_on_disk_is_in_flight() -> None:

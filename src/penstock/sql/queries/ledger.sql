@@ -4,7 +4,7 @@ SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
 
 -- name: totals
 -- why:  The head of the log stands for what is stored: positions are gapless.
-SELECT h.position, t.duplicates, t.dead, (SELECT coalesce(sum(count), 0)::bigint FROM ledger_refused) AS refused
+SELECT h.position, h.appended, t.duplicates, t.dead, (SELECT coalesce(sum(count), 0)::bigint FROM ledger_refused) AS refused
   FROM head h, ledger_totals t;
 
 -- name: writers

@@ -1,15 +1,18 @@
-"""Put requests into the parameters of `append_batch`, and its answer into outcomes.
+"""Put requests into the parameters of the two statements, and their answers into outcomes.
 
-    requests ── parameters ──▶ append_batch ──▶ Answer ── outcomes ──▶ one for each request
+    requests ── quick_parameters ──▶ append_quick ──▶ the new head, or nothing: it was not so simple
+             ── batch_parameters ──▶ append_batch ──▶ Answer ── outcomes ──▶ one for each request
 
-Pure. Events and criteria name their request by its number in the batch, events their own by theirs;
+Pure. In a batch, events and criteria name their request by its number, events their own by theirs;
 PostgreSQL counts rows from 1, so the numbers of events do.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TypeAlias
 
 from penstock.base.errors import AppendConflict
@@ -30,10 +33,13 @@ from penstock.store.append.request import (
     id_taken,
     too_far,
 )
+from penstock.store.append.rows import pack_sources
 
-TEXT_FORM, BINARY_FORM = 0, 1
-BATCH_FORMS = (TEXT_FORM, TEXT_FORM) + (BINARY_FORM,) * 17
-ONE_FORMS = (TEXT_FORM,) * 8
+BINARY_FORM = 1
+BATCH_FORMS = (BINARY_FORM,) * 18
+QUICK_FORMS = (BINARY_FORM,) * 7
+_INTEGER = struct.Struct("!i").pack
+_LONG = struct.Struct("!q").pack
 
 
 _Row: TypeAlias = tuple[int, str, Criterion, int, bool]  # request, tenant, criterion, after, exists
@@ -49,25 +55,57 @@ class Answer:
     dropped: frozenset[int] = frozenset()
 
 
-def is_simple(request: Request) -> bool:
-    """Whether `append_one` can take it: one event, at most one criterion."""
-    condition = request.condition
-    return (
-        len(request.entries) == 1 and len(condition.criteria) <= 1 and not condition.fail_if_exists
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """The names of our own types on the wire; every database gives them others."""
+
+    row: int
+    source: int
+
+
+def is_simple(requests: Sequence[Request], seen: int) -> bool:
+    """Whether `append_quick` can check them: each criterion is one tag, after a known place."""
+    return all(
+        (request.condition.after or 0) <= seen
+        and all(map(_is_one_tag, request.condition.criteria))
+        and all(map(_is_one_tag, request.condition.fail_if_exists))
+        for request in requests
     )
 
 
-def one_parameters(writer: bytes, seen: int, request: Request) -> list[bytes | None]:
-    """The parameters of `append_one`; `seen` is a position known to be committed."""
-    (entry,), criteria = request.entries, request.condition.criteria
-    asked: list[bytes | None] = [None, None, None]
-    if criteria:
-        asked = [*_words(criteria[0]), b"%d" % (request.condition.after or 0)]
-    tags = literal(_tags(entry.accepted.envelope.tags.items()))
-    return [writer, b"%d" % seen, entry.row, tags, b"t" if entry.is_new else b"f", *asked]
+def quick_parameters(
+    requests: Sequence[Request], kinds: Kinds, *, seen: int, now: datetime
+) -> list[bytes]:
+    """The parameters of `append_quick`; `seen` is where the head is if nobody else has written."""
+    entries = [entry for request in requests for entry in request.entries]
+    asked = [
+        (request.tenant_id, f"{key}:{value}", after)
+        for request in requests
+        for criterion, after, _ in request.condition.clauses()
+        for key, value in criterion.tags
+    ]
+    sources = pack_sources([entry.accepted.envelope for entry in entries], now)
+    return [
+        _LONG(seen),
+        _LONG(len(entries)),
+        pack_bytes([entry.row for entry in entries], kinds.row),
+        pack_bytes([tenant.encode() for tenant, _, _ in asked]),
+        pack_bytes([tag.encode() for _, tag, _ in asked]),
+        pack_integers([after for _, _, after in asked], INT8),
+        pack_bytes(sources, kinds.source),
+    ]
 
 
-def batch_parameters(writer: bytes, requests: Sequence[Request]) -> list[bytes]:
+def in_order(requests: Sequence[Request], base: int) -> list[Outcome]:
+    """What became of each request when all were stored, one after the other."""
+    found: list[Outcome] = []
+    for request in requests:
+        found.append(Appended(tuple([base + 1 + place for place in request.places])))
+        base += len(request.entries)
+    return found
+
+
+def batch_parameters(requests: Sequence[Request], kinds: Kinds) -> list[bytes]:
     """The parameters of `append_batch`."""
     owners = [n for n, request in enumerate(requests) for _ in request.entries]
     entries = [entry for request in requests for entry in request.entries]
@@ -81,10 +119,9 @@ def batch_parameters(writer: bytes, requests: Sequence[Request]) -> list[bytes]:
     others = [row for row in rows if not _is_one_tag(row[2])]
     words = [_words(row[2]) for row in others]
     return [
-        writer,
-        b"%d" % len(requests),
+        _INTEGER(len(requests)),
         pack_integers(owners),
-        pack_bytes([entry.row for entry in entries]),
+        pack_bytes([entry.row for entry in entries], kinds.row),
         pack_integers([nth for nth, _ in old]),
         pack_bytes([accepted.envelope.tenant_id.encode() for _, accepted in old]),
         pack_bytes([accepted.envelope.id.encode() for _, accepted in old]),

@@ -18,10 +18,10 @@ from penstock.envelope.codec import encode
 from penstock.envelope.envelope import DEFAULT_TENANT, JsonValue
 from penstock.ingress.lot import Judged
 from penstock.ingress.pipeline import judge
-from penstock.ingress.rows import event_line
 from penstock.ingress.verdict import Accepted, Arrival, Reason, Rejected, Via
 from penstock.registry.registry import Registry
 from penstock.store.append.request import EVENTS_MAX, Entry
+from penstock.store.append.rows import pack_event
 
 _FAULTS_MAX = 50
 
@@ -61,7 +61,7 @@ def entries_of(judged: Sequence[Judged], calling: Calling) -> list[Entry]:
         Entry(
             accepted,
             is_new=calling.key is None and "id" not in accepted.claimed,
-            row=event_line(accepted)[1:-1],  # without the ends that COPY wants
+            row=pack_event(accepted),
         )
         for _, accepted in judged
         if isinstance(accepted, Accepted)

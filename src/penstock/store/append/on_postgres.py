@@ -1,47 +1,53 @@
 """Append to the log in PostgreSQL: one statement and one commit for everything that waited.
 
-    one request of one event ── append_one ──▶ its position, or NULL: something is in the way
-    anything else            ── append_batch ─▶ what was stored, and why the rest was not
+    nobody else writes, each criterion is one tag ── append_quick ─▶ stored, or no row: look closer
+    anything else                                 ── append_batch ─▶ what was stored, and why not
 
-Both functions (migration 0005) check, store, count and move the head in one round trip. They are
-called by the prepared name, with parameters in wire form: for a single append that halves what the
-client spends, and for a batch it is a tenth. A connection that breaks is opened again and the batch
-sent once more: what was committed is known by its ids, and is answered as it was.
+Both check, store, count and move the head in one round trip. They are called by the prepared name,
+with parameters in wire form. Whatever stands in the way of a quick append, a conflict, an id that
+is known, another writer, makes it store nothing; the batch then gives the exact answer. Where
+others write as well it would be in vain, and is not tried for a while. A connection that breaks is
+opened again and the batch sent once more: what was committed is known by its ids, and is answered
+as it was.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import cast
+import select
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 
 import psycopg
 from psycopg import pq, sql
-from psycopg.errors import error_from_result
+from psycopg.errors import UniqueViolation, error_from_result
 from psycopg.rows import TupleRow
 
 from penstock.base.errors import QueryTooSlow, StoreUnavailable
-from penstock.base.ids import uuid7
 from penstock.base.on_postgres import Pool, become
 from penstock.sql import query
 from penstock.store.append.arrays import literal
 from penstock.store.append.call import (
     BATCH_FORMS,
-    ONE_FORMS,
+    QUICK_FORMS,
     Answer,
+    Kinds,
     batch_parameters,
+    in_order,
     is_simple,
-    one_parameters,
     outcomes,
+    quick_parameters,
 )
 from penstock.store.append.condition import Criteria
-from penstock.store.append.request import Appended, Found, Outcome, Request
+from penstock.store.append.request import Appended, Found, Outcome, Request, nothing
 from penstock.store.on_postgres import read_events
 from penstock.store.walk.choose import Parameter
 from penstock.store.walk.on_postgres import Reading
 
 Connection = psycopg.Connection[TupleRow]
-_ONE, _BATCH = b"append_one", b"append_batch"
+Row = list[bytes | None]
+_QUICK, _BATCH = b"append_quick", b"append_batch"
+_WARY = 16  # batches after another writer was seen, before a quick one is tried again
 _TRIES = 2
 _TOO_SLOW = "the condition could not be checked in time, and nothing was stored"
 _BE_QUICKER = "Send `after` with it, or name a rarer tag."
@@ -54,15 +60,18 @@ class PostgresLog:
     def __init__(self, dsn: str, readers: Pool) -> None:
         self._dsn = dsn
         self._reading = Reading(readers)
-        self._writer = f"append-{uuid7()}".encode()
         self._connection: Connection | None = None
-        self._seen = 0  # a position that was committed before the next statement begins
+        self._kinds = Kinds(0, 0)
+        self._seen = 0  # where the head is, unless somebody else has written
+        self._wary = 0
 
-    def commit(self, requests: Sequence[Request]) -> list[Outcome]:
+    def commit(
+        self, requests: Sequence[Request], meanwhile: Callable[[], None] = nothing
+    ) -> list[Outcome]:
         """Make each durable or refuse it; StoreUnavailable when it is not known what happened."""
         for left in reversed(range(_TRIES)):
             try:
-                return self._commit(requests)
+                return self._commit(requests, meanwhile)
             except psycopg.errors.QueryCanceled:
                 if len(requests) == 1:
                     return [QueryTooSlow(_TOO_SLOW, remedy=_BE_QUICKER)]
@@ -99,32 +108,34 @@ class PostgresLog:
             self._connection.close()
             self._connection = None
 
-    def _commit(self, requests: Sequence[Request]) -> list[Outcome]:
-        if len(requests) == 1 and is_simple(requests[0]):
-            parameters = one_parameters(self._writer, self._seen, requests[0])
-            row = self._call(_ONE, parameters, ONE_FORMS)
-            if row[0] is not None:
-                self._seen = int(row[0])
-                return [Appended((self._seen,) * len(requests[0].places))]
-        row = self._call(_BATCH, batch_parameters(self._writer, requests), BATCH_FORMS)
-        answer = _answer(row)
-        found = outcomes(requests, answer)
-        self._seen = max([answer.base, *(o.after for o in found if isinstance(o, Appended))])
-        return found
-
-    def _call(
-        self, name: bytes, parameters: Sequence[bytes | None], forms: Sequence[int]
-    ) -> list[bytes | None]:
-        """The one row that a prepared statement gives."""
+    def _commit(self, requests: Sequence[Request], meanwhile: Callable[[], None]) -> list[Outcome]:
         pgconn = self._open().pgconn
-        result = pgconn.exec_prepared(
-            name, cast("Sequence[bytes]", parameters), forms
-        )  # None is NULL
-        if result.status != pq.ExecStatus.TUPLES_OK:
-            if pgconn.status != pq.ConnStatus.OK:
-                raise psycopg.OperationalError("the connection broke")
-            raise error_from_result(result)
-        return [result.get_value(0, column) for column in range(result.nfields)]
+        if self._wary == 0 and is_simple(requests, self._seen):
+            found = self._quick(pgconn, requests, meanwhile)
+            if found is not None:
+                return found
+            meanwhile = nothing
+        row = _call(pgconn, _BATCH, batch_parameters(requests, self._kinds), BATCH_FORMS, meanwhile)
+        answer = _answer(row or [None] * 8)
+        self._wary = max(0, self._wary - 1) if answer.base == self._seen else _WARY
+        answered = outcomes(requests, answer)
+        self._seen = max([answer.base, *(o.after for o in answered if isinstance(o, Appended))])
+        return answered
+
+    def _quick(
+        self, pgconn: pq.abc.PGconn, requests: Sequence[Request], meanwhile: Callable[[], None]
+    ) -> list[Outcome] | None:
+        """All of them stored; None when something was in the way, and nothing is."""
+        seen = self._seen
+        parameters = quick_parameters(requests, self._kinds, seen=seen, now=datetime.now(UTC))
+        try:
+            row = _call(pgconn, _QUICK, parameters, QUICK_FORMS, meanwhile)
+        except UniqueViolation:
+            return None
+        if row is None:
+            return None
+        self._seen = int(row[0] or 0)
+        return in_order(requests, seen)
 
     def _open(self) -> Connection:
         connection = self._connection
@@ -133,10 +144,46 @@ class PostgresLog:
             become(connection, "penstock_ingest")
             connection.execute(query("intake", "never_scan"))
             connection.execute(query("append", "settle_in"))
-            for name in (_ONE, _BATCH):
+            for name in (_QUICK, _BATCH):
                 connection.pgconn.prepare(name, query("append", name.decode()).encode())
-            self._connection, self._seen = connection, 0
+            for seen, row, source in connection.execute(query("append", "begin")):
+                self._seen, self._kinds = seen, Kinds(row, source)
+            self._connection = connection
         return connection
+
+
+def _call(
+    pgconn: pq.abc.PGconn, name: bytes, parameters: Sequence[bytes], forms: Sequence[int],
+    meanwhile: Callable[[], None],
+) -> Row | None:  # fmt: skip
+    """The one row that a prepared statement gives, if any; `meanwhile` is done while it runs."""
+    pgconn.send_query_prepared(name, parameters, forms)
+    socket = select.poll()
+    socket.register(pgconn.socket, select.POLLIN | select.POLLOUT)
+    while pgconn.flush():
+        socket.poll()
+        pgconn.consume_input()
+    meanwhile()
+    socket.modify(pgconn.socket, select.POLLIN)
+    result = _next_result(pgconn, socket)
+    if result is None:
+        raise psycopg.OperationalError("the connection gave no answer")
+    while _next_result(pgconn, socket) is not None:
+        """The commit is over when the connection is ready again."""
+    if result.status != pq.ExecStatus.TUPLES_OK:
+        if pgconn.status != pq.ConnStatus.OK:
+            raise psycopg.OperationalError("the connection broke")
+        raise error_from_result(result)
+    if not result.ntuples:
+        return None
+    return [result.get_value(0, column) for column in range(result.nfields)]
+
+
+def _next_result(pgconn: pq.abc.PGconn, socket: select.poll) -> pq.abc.PGresult | None:
+    while pgconn.is_busy():
+        socket.poll()  # other threads run meanwhile, as they do not while libpq itself waits
+        pgconn.consume_input()
+    return pgconn.get_result()
 
 
 def _answer(row: Sequence[bytes | None]) -> Answer:

@@ -8,7 +8,7 @@ does not spoil those that share its commit. An event that a request names twice 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -33,7 +33,7 @@ class Entry(NamedTuple):
 
     accepted: Accepted
     is_new: bool  # its id was made for this very call, so the log cannot have it
-    row: bytes  # as the log stores and hashes it; written before anybody waits for it
+    row: bytes  # as it goes to the log, hashed; written before anybody waits for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +69,20 @@ class Found:
 Outcome: TypeAlias = Appended | AppendConflict | EventRefused | ConditionInvalid | QueryTooSlow
 
 
+def nothing() -> None:
+    """Nothing to do meanwhile."""
+
+
 class Log(Protocol):
     """Where appends go, and where decisions read."""
 
-    def commit(self, requests: Sequence[Request]) -> list[Outcome]:
-        """Make each durable or refuse it, in their order; StoreUnavailable when none is known."""
+    def commit(
+        self, requests: Sequence[Request], meanwhile: Callable[[], None] = nothing
+    ) -> list[Outcome]:
+        """Make each durable or refuse it, in their order; StoreUnavailable when none is known.
+
+        `meanwhile` is called once the log is at work and this thread would only wait for it.
+        """
         ...
 
     def read(self, tenant_id: str, criteria: Criteria, *, after: int, limit: int) -> Found:

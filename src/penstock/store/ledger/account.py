@@ -1,6 +1,7 @@
 """Add up the ledger: what was accepted, where it is now, and what nobody can explain.
 
-    accepted     what writers acknowledged: each numbers its messages, so the highest number counts
+    accepted     what writers acknowledged: each numbers its messages, so the highest number counts;
+                 and what appends were answered for
     stored       the head of the log, which is gapless
     in flight    messages on disk whose segment is not settled
     unexplained  accepted - stored - duplicates - dead - in flight; anything but 0 is an alarm
@@ -38,6 +39,7 @@ class Books:
     """What the database says, read in one snapshot after the disk."""
 
     head: int
+    appended: int  # events that appends were answered for; those have no writer and no segment
     duplicates: int
     dead: int
     refused: int
@@ -73,7 +75,7 @@ def account(pending: Pending, books: Books) -> LedgerReport:
         if books.writers.get(writer, 0) <= start:
             acknowledged[writer] = max(acknowledged.get(writer, 0), start + lines)
             in_flight += lines
-    accepted = sum(acknowledged.values())
+    accepted = sum(acknowledged.values()) + books.appended
     explained = books.head + books.duplicates + books.dead + in_flight
     return LedgerReport(
         accepted=accepted,

@@ -46,8 +46,8 @@ class LedgerReader:
             done = frozenset(row[0] for row in settled.fetchall())
             with connection.cursor(row_factory=class_row(SourceLine)) as cursor:
                 sources = cursor.execute(query("ledger", "sources")).fetchall()
-        head, duplicates, dead, refused = totals or (0, 0, 0, 0)
-        return Books(head, duplicates, dead, refused, dict(writers), done, sources)
+        head, appended, duplicates, dead, refused = totals or (0, 0, 0, 0, 0)
+        return Books(head, appended, duplicates, dead, refused, dict(writers), done, sources)
 
     def settled(self, segments: list[str]) -> set[str]:
         """Which of these segments are settled."""

@@ -1,0 +1,87 @@
+"""Write events as PostgreSQL takes values of the type `append_row`: binary, once, ready to send.
+
+    Accepted ── pack_event ──▶ the columns of its row, its hash, and its tags as words
+    a batch  ── pack_sources ─▶ what each source appended, for the ledger
+
+A record on the wire is the number of its columns, then for each its type, its size and its bytes
+(record_recv in PostgreSQL). Whoever appends does this before it waits for its turn, so that a batch
+is put together by joining. tests/store/append/test_rows.py has PostgreSQL read everything back.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from penstock.envelope.envelope import Envelope
+from penstock.envelope.form import metadata_form, tags_form
+from penstock.ingress.rows import event_body, leaf
+from penstock.ingress.verdict import Accepted
+from penstock.store.append.arrays import pack_bytes
+
+_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_MILLISECOND = timedelta(milliseconds=1)
+_SIZED = struct.Struct("!iI").pack
+_LONG = struct.Struct("!iiq").pack
+_INT = struct.Struct("!iii").pack
+# Types, fixed for ever: pg_type.dat.
+_TEXT, _BYTEA, _JSONB, _TIME, _INT4, _INT8, _TEXTS = 25, 17, 3802, 1184, 23, 20, 1009
+_NO_TEXT, _NO_INT4, _NO_INT8 = (struct.pack("!ii", kind, -1) for kind in (_TEXT, _INT4, _INT8))
+_EVENT_COLUMNS = struct.pack("!i", 19)
+_SOURCE_COLUMNS = struct.pack("!i", 7)
+
+
+def pack_event(accepted: Accepted) -> bytes:
+    """One event as an `append_row`."""
+    envelope, severity, rule, schema_hash, content_hash, payload_form, _ = accepted
+    (event_id, event_type, source, occurred_at, _, tags, correlation_id, causation_id,
+     traceparent, ttl_ms, metadata, schema_version, tenant_id) = envelope  # fmt: skip
+    body = event_body(envelope, payload_form, schema_hash, severity, rule, content_hash)
+    return b"".join((
+        _EVENT_COLUMNS, _text(tenant_id), _text(event_id), _text(event_type), _text(source),
+        _time(occurred_at), _json(payload_form), _json(tags_form(tags)), _text(correlation_id),
+        _text(causation_id), _text(traceparent),
+        _NO_INT8 if ttl_ms is None else _LONG(_INT8, 8, ttl_ms), _json(metadata_form(metadata)),
+        _NO_INT4 if schema_version is None else _INT(_INT4, 4, schema_version),
+        _text(schema_hash), _text(severity), _text(rule), _bytes(_BYTEA, content_hash),
+        _bytes(_BYTEA, leaf(body)), _bytes(_TEXTS, _words(tags.items())),
+    ))  # fmt: skip
+
+
+def pack_sources(events: Iterable[Envelope], now: datetime) -> list[bytes]:
+    """What each source appended, as `append_source` values; how late it came, by this clock."""
+    found: dict[tuple[str, str], tuple[int, int, int, int, datetime]] = {}
+    for event in events:
+        key = event.tenant_id, event.source
+        lag = max(0, (now - event.occurred_at) // _MILLISECOND)
+        count, total, _, most, _ = found.get(key, (0, 0, 0, 0, now))
+        found[key] = count + 1, total + lag, lag, max(most, lag), event.occurred_at
+    return [
+        b"".join((
+            _SOURCE_COLUMNS, _text(tenant), _text(source),
+            *(_LONG(_INT8, 8, figure) for figure in figures), _time(last),
+        ))
+        for (tenant, source), (*figures, last) in found.items()
+    ]  # fmt: skip
+
+
+def _words(tags: Iterable[tuple[str, str]]) -> bytes:
+    return pack_bytes([f"{key}:{value}".encode() for key, value in tags])
+
+
+def _bytes(kind: int, data: bytes) -> bytes:
+    return _SIZED(kind, len(data)) + data
+
+
+def _text(text: str | None) -> bytes:
+    return _NO_TEXT if text is None else _bytes(_TEXT, text.encode())
+
+
+def _json(written: bytes) -> bytes:
+    return _SIZED(_JSONB, len(written) + 1) + b"\x01" + written
+
+
+def _time(at: datetime) -> bytes:
+    return _LONG(_TIME, 8, (at - _EPOCH) // _MICROSECOND)
