@@ -6,15 +6,20 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
+import psycopg
 from tests.store.append.support import criterion, event, on_postgres, unless
 
-from penstock.base.errors import AppendConflict
+from penstock.base.errors import AppendConflict, StoreUnavailable
 from penstock.base.on_postgres import open_pool
 from penstock.store.append.appends import EventStore
 from penstock.store.append.condition import Condition
 from penstock.store.on_postgres import EventReader
 
 RACERS, ROUNDS = 8, 500
+SEATS = (criterion("seat.booked"),)
+CUT = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+          WHERE datname = current_database() AND query LIKE '%append_%'
+            AND pid <> pg_backend_pid()"""
 WRITERS, APPENDS, EVENTS = 64, 63, 25  # 100,800 events
 
 
@@ -121,3 +126,41 @@ def test_a_tailing_reader_sees_what_64_writers_append_without_gap_or_duplicate_i
         writer, n, i = event_id.split("-")
         assert last.get(writer, (-1, -1)) < (int(n), int(i))
         last[writer] = (int(n), int(i))
+
+
+def test_a_connection_that_breaks_again_and_again_stores_nothing_twice(database: str) -> None:
+    """Whoever is told that its append is stored finds it there once, under the position it got."""
+    told: dict[str, int] = {}
+    is_over = threading.Event()
+
+    def write(store: EventStore, writer: int) -> None:
+        for n in range(60):
+            name = f"{writer}-{n}"
+            for _ in range(50):
+                try:
+                    found = store.append([event(name, tags={"seat": name})], unless(seat=name))
+                except StoreUnavailable:
+                    continue  # the same again, with the same id, as its remedy says
+                told[name] = found.after
+                break
+
+    def cut() -> int:
+        with psycopg.connect(database, autocommit=True) as connection:
+            return sum(
+                connection.execute(CUT).rowcount for _ in range(20) if not is_over.wait(0.02)
+            )
+
+    with on_postgres(database) as appends, ThreadPoolExecutor(13) as pool:
+        cutting = pool.submit(cut)
+        writing = [pool.submit(write, appends.of("acme"), writer) for writer in range(12)]
+        try:
+            for each in writing:
+                each.result(120)
+        finally:
+            is_over.set()
+        cuts = cutting.result(20)
+        stored = {e.envelope.id: e.position for e in appends.of("acme").read(SEATS).events}
+
+    assert cuts > 0
+    assert told == stored
+    assert sorted(stored.values()) == list(range(1, 12 * 60 + 1))

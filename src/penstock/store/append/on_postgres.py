@@ -156,8 +156,23 @@ def _call(
     pgconn: pq.abc.PGconn, name: bytes, parameters: Sequence[bytes], forms: Sequence[int],
     meanwhile: Callable[[], None],
 ) -> Row | None:  # fmt: skip
-    """The one row that a prepared statement gives, if any; `meanwhile` is done while it runs."""
-    pgconn.send_query_prepared(name, parameters, forms)
+    """The one row that a prepared statement gives, if any."""
+    if meanwhile is nothing:
+        result = pgconn.exec_prepared(name, parameters, forms)
+    else:
+        pgconn.send_query_prepared(name, parameters, forms)
+        result = _finish(pgconn, meanwhile)
+    if result.status != pq.ExecStatus.TUPLES_OK:
+        if pgconn.status != pq.ConnStatus.OK:
+            raise psycopg.OperationalError("the connection broke")
+        raise error_from_result(result)
+    if not result.ntuples:
+        return None
+    return [result.get_value(0, column) for column in range(result.nfields)]
+
+
+def _finish(pgconn: pq.abc.PGconn, meanwhile: Callable[[], None]) -> pq.abc.PGresult:
+    """The result of what was sent; `meanwhile` is done while PostgreSQL works on it."""
     socket = select.poll()
     socket.register(pgconn.socket, select.POLLIN | select.POLLOUT)
     while pgconn.flush():
@@ -170,13 +185,7 @@ def _call(
         raise psycopg.OperationalError("the connection gave no answer")
     while _next_result(pgconn, socket) is not None:
         """The commit is over when the connection is ready again."""
-    if result.status != pq.ExecStatus.TUPLES_OK:
-        if pgconn.status != pq.ConnStatus.OK:
-            raise psycopg.OperationalError("the connection broke")
-        raise error_from_result(result)
-    if not result.ntuples:
-        return None
-    return [result.get_value(0, column) for column in range(result.nfields)]
+    return result
 
 
 def _next_result(pgconn: pq.abc.PGconn, socket: select.poll) -> pq.abc.PGresult | None:
