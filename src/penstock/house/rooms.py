@@ -47,6 +47,7 @@ from penstock.store.privacy.hide import Hiding
 from penstock.store.privacy.marks import as_stored
 from penstock.store.privacy.on_postgres import PostgresErasable
 from penstock.store.privacy.vault import Vault
+from penstock.store.privacy.within import folded
 from penstock.store.timetravel.on_postgres import PostgresHistory, open_time_travel
 from penstock.store.timetravel.travel import TimeTravel
 from penstock.stream.notices.on_postgres import Notices
@@ -153,7 +154,7 @@ class House(ActingRooms):
             self.readers,
             self.ingest,
             cursor_key=self.cursor_key,
-            registry=self.book.current,
+            lens=lambda: folded(self.book.current()),
             clock=self.clock,
         )
 
