@@ -26,6 +26,7 @@ from penstock.house.acting import acting
 from penstock.house.acting_rooms import ActingRooms
 from penstock.house.database import prepare_database
 from penstock.house.privacy import open_vault
+from penstock.house.readers import readers_of
 from penstock.house.spool import open_spool
 from penstock.ingress.door import Door
 from penstock.ingress.inline import InlineHost
@@ -54,7 +55,6 @@ from penstock.stream.notices.on_postgres import Notices
 from penstock.stream.on_postgres import Wake
 from penstock.transport.on_disk import Spool, pending
 from penstock.transport.port import Transport
-from penstock.triggers.readers import TriggerReaders
 
 _LOOK_EVERY_S = 1.0
 _log = structlog.get_logger("house")
@@ -137,7 +137,7 @@ class House(ActingRooms):
             payloads,
             clock=self.clock,
             as_stored=as_stored,
-            readers=TriggerReaders(partial(self.trigger_book.list, None)),
+            readers=readers_of(self.trigger_book, self.workflow_book),
         )
 
     @cached_property
