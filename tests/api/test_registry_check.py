@@ -311,3 +311,29 @@ def test_a_check_names_the_triggers_templates_and_steps_that_read_a_removed_fiel
     assert theirs.json()["data"]["breaking"] is True
     assert {each["name"] for each in theirs.json()["data"]["readers"]} == {"of another tenant"}
     assert slug not in theirs.text
+
+
+def test_one_type_and_its_versions_are_shown_as_of_a_moment_too(
+    api: Server, event_type: str
+) -> None:
+    place = f"/admin/event-schemas/{event_type}"
+    first = head(api)
+    publish(api, event_type, {"id": "between"})
+    register(api, event_type, WITH_NOTE)
+
+    def shown(path: str, **params: str) -> tuple[int, Any]:
+        answered = api.admin.get(path, params=params)
+        return answered.status_code, answered.json().get("data")
+
+    status, entry = shown(place, asOf=first)
+    assert (status, entry["version"], len(entry["versions"])) == (200, 1, 1)
+    assert entry["asOf"]["position"] == first
+    assert shown(place)[1]["version"] == 2
+    assert shown(f"{place}/latest", asOf=first)[1]["version"] == 1
+    assert shown(f"{place}/latest")[1]["version"] == 2
+    assert shown(f"{place}/2", asOf=first)[0] == 404
+    assert shown(f"{place}/2")[0] == 200
+    assert shown(place, asOf="0")[0] == 404
+    for path in (place, f"{place}/latest", f"{place}/1"):
+        assert shown(path, asOf="yesterday")[0] == 400
+        assert shown(path, asof=first)[0] == 400, "a parameter that is passed over misleads"
