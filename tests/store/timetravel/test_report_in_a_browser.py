@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.store.timetravel.chromium import Tab, tab
+from tests.chromium import Tab, tab
 from tests.store.timetravel.test_report import HOSTILE
 
 from penstock.envelope.envelope import JsonObject
