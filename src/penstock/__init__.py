@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from penstock.store.append.decision import adecide, decide
     from penstock.store.append.over_http import RemoteStore
     from penstock.store.query import Query
+    from penstock.triggers.listening import listening_to
 
 __all__ = [
     "AccessDenied",
@@ -65,6 +66,7 @@ __all__ = [
     "decide",
     "get_workflow_event_context",
     "handling",
+    "listening_to",
     "to_environment",
     "workflow_event_context",
 ]
@@ -95,6 +97,7 @@ _HOMES = {
     "store.append.decision": ("adecide", "decide"),
     "store.append.over_http": ("RemoteStore",),
     "store.query": ("Query",),
+    "triggers.listening": ("listening_to",),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

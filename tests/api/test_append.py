@@ -22,6 +22,7 @@ from penstock.base.errors import (
     EventRefused,
     StoreUnavailable,
 )
+from penstock.base.ids import uuid7
 from penstock.envelope.envelope import Stored
 from penstock.store.append.condition import Condition, Criterion, criteria_of
 from penstock.store.append.decision import adecide, decide
@@ -402,6 +403,20 @@ def test_pages_are_shown_as_of_a_position_or_an_instant(api: Server, issue: str)
     assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (400, "asOf")
     live = api.admin.get("/v1/events/stream", params={"asOf": first})
     assert live.status_code == 400
+
+
+def test_one_event_is_not_there_as_of_a_moment_before_it(api: Server, issue: str) -> None:
+    events = [event(id=uuid7(), tags={"issueId": issue}) for _ in range(2)]
+    first = appended(api.admin, events[0]).json()["data"]["after"]
+    second = appended(api.admin, events[1]).json()["data"]["after"]
+
+    def status(**params: str) -> int:
+        return api.admin.get(f"/admin/events/{events[1]['id']}", params=params).status_code
+
+    assert (status(), status(asOf=second), status(asOf=first)) == (200, 200, 404)
+    assert status(asOf="2020-01-01T00:00:00Z") == 404
+    assert status(asOf="2100-01-01T00:00:00Z") == 200
+    assert (status(asOf="then"), status(asof=first)) == (400, 400)
 
 
 # The checks of dcb.events (github.com/dcb-events, the k6 suite), against our API. Their query that

@@ -273,3 +273,67 @@ def test_a_moment_that_cannot_be_known_is_400(api: Server, as_of: str) -> None:
 
     assert (answered.status_code, answered.json()["code"]) == (400, "query_invalid")
     assert answered.json()["errors"][0]["pointer"] == "asOf"
+
+
+def test_a_check_names_the_triggers_templates_and_steps_that_read_a_removed_field(
+    api: Server, event_type: str
+) -> None:
+    slug = f"ship-{event_type.rpartition('.')[2]}"
+    tell = {
+        "id": "tell",
+        "type": "webhook",
+        "url": "https://example.org/hook",
+        "body": {"total": "{{ run.trigger.event.payload.total }}"},
+    }
+    workflow = {"slug": slug, "name": slug, "steps": [tell]}
+    trigger = {
+        "name": "big",
+        "eventType": event_type,
+        "predicates": [{"path": "$.payload.total", "operator": "gt", "value": 10}],
+        "parameterTemplate": {"total": "{{ event.payload.total }}"},
+    }
+    assert api.admin.post("/workflows", json=workflow).status_code == 201
+    assert api.admin.post(f"/workflows/{slug}/triggers", json=trigger).status_code == 201
+    without = {**ONE, "properties": {"id": {"type": "string"}}}
+    body = {"eventType": event_type, "schema": without}
+
+    ours = check(api, event_type, without)
+    refused = register(api, event_type, without).json()
+    stranger = api.as_scopes(Scope.EVENTS_READ, tenant_id="acme")
+    theirs = stranger.post("/admin/event-schemas/check", json=body)
+
+    kinds = {"trigger": f"{slug}/big", "template": f"{slug}/big", "step": f"{slug}/tell"}
+    assert ours["readers"] == [
+        {"kind": kind, "name": name, "pointer": "/total"} for kind, name in kinds.items()
+    ]
+    assert f"the step {slug}/tell reads /total" in ours["sentences"]
+    assert f"the trigger {slug}/big reads /total" in refused["detail"]
+    assert theirs.json()["data"]["breaking"] is True
+    assert {each["name"] for each in theirs.json()["data"]["readers"]} == {"of another tenant"}
+    assert slug not in theirs.text
+
+
+def test_one_type_and_its_versions_are_shown_as_of_a_moment_too(
+    api: Server, event_type: str
+) -> None:
+    place = f"/admin/event-schemas/{event_type}"
+    first = head(api)
+    publish(api, event_type, {"id": "between"})
+    register(api, event_type, WITH_NOTE)
+
+    def shown(path: str, **params: str) -> tuple[int, Any]:
+        answered = api.admin.get(path, params=params)
+        return answered.status_code, answered.json().get("data")
+
+    status, entry = shown(place, asOf=first)
+    assert (status, entry["version"], len(entry["versions"])) == (200, 1, 1)
+    assert entry["asOf"]["position"] == first
+    assert shown(place)[1]["version"] == 2
+    assert shown(f"{place}/latest", asOf=first)[1]["version"] == 1
+    assert shown(f"{place}/latest")[1]["version"] == 2
+    assert shown(f"{place}/2", asOf=first)[0] == 404
+    assert shown(f"{place}/2")[0] == 200
+    assert shown(place, asOf="0")[0] == 404
+    for path in (place, f"{place}/latest", f"{place}/1"):
+        assert shown(path, asOf="yesterday")[0] == 400
+        assert shown(path, asof=first)[0] == 400, "a parameter that is passed over misleads"

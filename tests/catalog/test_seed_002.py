@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from penstock.base.clock import format_instant
@@ -26,9 +27,11 @@ from penstock.ingress.enrich import enrichment
 from penstock.ingress.pipeline import judge
 from penstock.ingress.verdict import Accepted, Arrival, Reason, Rejected, Verdict
 from penstock.registry.book import RegistryBook
+from penstock.registry.declare import Payload
 from penstock.registry.in_memory import InMemoryRegistryStore
 from penstock.registry.on_disk import read_contracts
 from penstock.registry.registry import Registry
+from penstock.registry.schema import PayloadCheck, check_payload, schema_hash
 
 CONTRACTS = Path(__file__).parents[2] / "contracts"
 ARRIVAL = Arrival(datetime(2026, 3, 1, tzinfo=UTC), "")
@@ -172,7 +175,48 @@ def test_json_schema_files_exist_for_validation_of_every_type() -> None:
     assert {f"development/{declared.name}.1.json" for declared in DEVELOPMENT.events} <= set(files)
 
 
+def test_the_schema_of_the_event_itself_is_a_file_that_validates_it() -> None:
+    fits = PayloadCheck(read_contracts(CONTRACTS)["dialects/domain-event.1.json"])
+
+    assert fits.faults(event()) == ()
+    for name in event():
+        rest: JsonObject = {key: value for key, value in event().items() if key != name}
+        assert fits.faults(rest) != (), name
+    assert [fault.pointer for fault in fits.faults(event(tags={"prId": 1}))] == ["/tags/prId"]
+
+
+def test_every_event_type_has_a_typed_interface() -> None:
+    for declared in DEVELOPMENT.events:
+        model = declared.payload
+        assert issubclass(model, Payload)
+        assert model.model_config.get("frozen")
+        assert model.model_fields, declared.name
+        assert all(field.annotation is not None for field in model.model_fields.values())
+
+
+def test_the_event_type_registry_holds_every_type_with_its_version_and_schema_hash(
+    registry: Registry,
+) -> None:
+    for declared in DEVELOPMENT.events:
+        found = registry.find(declared.name, None)
+        assert found is not None, declared.name
+        assert (found.version, found.status) == (declared.version, "active")
+        assert found.schema_hash == schema_hash(found.schema)
+
+
 # ------------------------------------------------------------------ validation
+
+
+def test_schema_validation_uses_a_json_schema_validator_and_the_type_s_own_schema(
+    registry: Registry,
+) -> None:
+    found = registry.find("CODE.MERGED.SUCCESS", None)
+    assert found is not None
+    ours = {fault.pointer for fault in check_payload(found, {"mergeStrategy": 1, "prId": []})}
+    theirs = jsonschema_rs.validator_for(found.schema).iter_errors({"mergeStrategy": 1, "prId": []})
+
+    assert ours == {"/" + "/".join(map(str, each.instance_path)) for each in theirs}
+    assert ours == {"/mergeStrategy", "/prId"}
 
 
 def test_custom_validators_check_uuid_v7_and_timestamps(registry: Registry) -> None:

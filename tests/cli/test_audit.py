@@ -153,6 +153,17 @@ def test_a_proof_is_fetched_and_checked_here(
     assert run("audit", "proof", "evt-7", "--json").json["position"] == "8"
 
 
+def test_erasing_a_subject_nobody_knows_says_so(run: Run, answers: Answers) -> None:
+    done = {"subject": "5f0e", "keys": 0, "deadLetters": 0, "erasedAt": "2026-03-01T12:00:00.000Z"}
+    answers("POST /admin/erasures", {"data": {"erasure": done}}, status=201)
+
+    ran = run("erase", "alise@example.org")
+
+    assert ran.code == 0
+    assert "nothing of that subject was there" in ran.err
+    assert "alise" not in ran.out + ran.err
+
+
 def test_erasing_says_what_was_done_and_not_who(run: Run, desk: Desk, answers: Answers) -> None:
     done = {"subject": "5f0e", "keys": 1, "deadLetters": 2, "erasedAt": "2026-03-01T12:00:00.000Z"}
     answers("POST /admin/erasures", {"data": {"erasure": done}}, status=201)
@@ -161,7 +172,7 @@ def test_erasing_says_what_was_done_and_not_who(run: Run, desk: Desk, answers: A
     piped = run("erase", "-", "--json", stdin=b"bob@example.org\n")
 
     assert ran.out == "erased  5f0e  2026-03-01T12:00:00.000Z\n"
-    assert "1 keys destroyed, 2 dead letters blanked" in ran.err
+    assert "1 key destroyed, 2 dead letters blanked" in ran.err
     assert piped.json == done
     assert [asked.json for asked in desk.asked] == [
         {"subject": "alice@example.org", "reason": "request 7"},

@@ -12,7 +12,7 @@ from tests.store.timetravel.support import ISSUE, told
 
 from penstock.base.on_postgres import open_pool
 from penstock.house import snapshots
-from penstock.registry.registry import Registry
+from penstock.store.timetravel.lens import as_stored
 from penstock.store.timetravel.on_postgres import PostgresSnapshots, open_time_travel
 from penstock.store.timetravel.snapshot import SnapshotKey
 
@@ -25,9 +25,7 @@ def test_the_worker_extends_the_snapshots_of_what_is_asked_about(
     key, stop = SnapshotKey(ISSUE, "last-write-wins@1"), threading.Event()
     with open_pool(database, "owner", size_max=2) as pool:
         load(database, events[:1_000])
-        travel = open_time_travel(
-            pool, pool, cursor_key=KEY, registry=lambda: Registry([], mode="strict")
-        )
+        travel = open_time_travel(pool, pool, cursor_key=KEY, lens=as_stored)
         travel.state(ISSUE)
         kept = PostgresSnapshots(pool, pool)
         load(database, events[1_000:])

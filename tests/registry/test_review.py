@@ -175,7 +175,7 @@ def test_stored_events_are_tried_after_their_upcasters() -> None:
 def test_whoever_reads_a_field_that_is_gone_makes_it_breaking_and_is_named() -> None:
     readers = Triggers(Reader("trigger", "big-orders", "/total"), Reader("view", "all", "/other"))
 
-    found = reviewer(readers=readers).review(
+    found = reviewer(readers=lambda _tenant: readers).review(
         Proposal(TYPE, {"type": "object"}), tenant_id="default"
     )
 
@@ -197,7 +197,8 @@ def test_a_proposal_that_could_never_be_registered_is_refused() -> None:
 
 def test_a_breaking_proposal_is_refused_with_everything_that_breaks() -> None:
     desk = reviewer(
-        stored(1, {"total": 1}), readers=Triggers(Reader("trigger", "big-orders", "/total"))
+        stored(1, {"total": 1}),
+        readers=lambda _tenant: Triggers(Reader("trigger", "big-orders", "/total")),
     )
 
     with pytest.raises(SchemaBreaking) as refused:

@@ -10,7 +10,7 @@ import pytest
 from penstock.base.errors import QueryInvalid
 from penstock.envelope.envelope import Envelope, JsonObject, Severity, Stored
 from penstock.stream import frames
-from penstock.stream.frames import Form, Frame, Parcel
+from penstock.stream.frames import Form, Frame, Parcel, Style
 
 AT = datetime(2026, 1, 31, 10, 30, tzinfo=UTC)
 
@@ -22,7 +22,8 @@ def stored(event_type: str = "metastore.record.updated", position: int = 7) -> S
 
 def seen(stored: Stored, *, upcast: bool = True) -> JsonObject:
     derived: JsonObject = {"type": stored.envelope.type, "payload": {"derived": True}}
-    return {"id": stored.envelope.id, "position": str(stored.position), "derived": derived}
+    said: JsonObject = {"id": stored.envelope.id, "payload": stored.envelope.payload}
+    return {**said, "position": str(stored.position), "derived": derived}
 
 
 def bare(stored: Stored, *, upcast: bool = True) -> JsonObject:
@@ -168,7 +169,7 @@ def test_under_cloudevents_frames_about_the_stream_are_cloudevents_too() -> None
     assert event["data"] == {"now": "2026-01-31T10:30:00.000Z", "position": "41"}
 
 
-@pytest.mark.parametrize("form", list(Form))
+@pytest.mark.parametrize("form", [Form(style) for style in Style])
 def test_no_frame_contains_a_line_break(form: Form) -> None:
     event = stored()
     event = Stored(

@@ -18,7 +18,7 @@ from tests.workflows.on_postgres.support import TENANT, Handlers, shop, step, wa
 from penstock.base.backoff import Backoff
 from penstock.health.activity.on_postgres import ActivityReader
 from penstock.store.query import EventQuery
-from penstock.stream.frames import Form, notice
+from penstock.stream.frames import Form, Style, notice
 from penstock.stream.hub import Hub
 from penstock.stream.notices.notice import TYPES, Notice, read_notices
 from penstock.stream.notices.on_postgres import Notices
@@ -68,7 +68,7 @@ def test_what_is_not_understood_is_no_notice(payload: str) -> None:
     assert read_notices(payload) == []
 
 
-@pytest.mark.parametrize("form", list(Form))
+@pytest.mark.parametrize("form", [Form(style) for style in Style])
 def test_a_notice_has_no_position_because_it_is_not_in_order_with_the_log(form: Form) -> None:
     frame = notice(form, AT, FORCED.type, FORCED.data)
 

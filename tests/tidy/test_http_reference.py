@@ -56,6 +56,6 @@ def test_every_scope_is_described(scope: Scope) -> None:
     assert f"| `{scope}` |" in PAGE
 
 
-@pytest.mark.parametrize("form", list(frames.Form))
-def test_every_subprotocol_is_described(form: frames.Form) -> None:
+@pytest.mark.parametrize("form", list(frames.Style))
+def test_every_subprotocol_is_described(form: frames.Style) -> None:
     assert f"`{form}`" in PAGE

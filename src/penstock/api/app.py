@@ -28,6 +28,7 @@ from penstock.api.routes import mount
 from penstock.base.errors import PenstockError
 from penstock.health.prometheus import Metrics
 from penstock.stream.hub import Hub
+from penstock.stream.opening import OpenableLog
 
 if TYPE_CHECKING:
     from penstock.house import House
@@ -40,9 +41,10 @@ _NO_ROUTE = Problem(
 
 def build_app(house: House) -> FastAPI:
     """The application that answers for this house."""
+    registry = house.book.current
     hub = Hub(
-        house.reader,
-        registry=house.book.current,
+        OpenableLog(house.reader, registry=registry, vault=house.vault),
+        registry=registry,
         still_valid=lambda token_id: token_id == ANYONE.token_id or house.tokens.is_alive(token_id),
         wake=house.wake,
         notices=house.notices,

@@ -51,6 +51,7 @@ _PAST = {
     "type": _FILTERS["type"], "correlationId": "instead of tags, or beside them",
     "reducer": "how events fold into a state; default last-write-wins",
 }  # fmt: skip
+_THEN = {"asOf": "a position or an instant: the registry as it was then"}
 _SPAN = {
     "from": "position or RFC 3339 instant it starts after; default the beginning",
     "to": "position or instant, inclusive; default now",
@@ -75,9 +76,12 @@ PARAMETERS: dict[str, dict[str, str]] = {
     "GET /admin/event-schemas": {
         "eventType": "one type", "status": "draft, active, deprecated; comma for several",
         "limit": _LIMIT, "offset": "how many to pass over",
-        "asOf": "a position or an instant: the registry as it was then",
+        **_THEN,
     },
-    "GET /admin/events/{event_id}": {"upcast": _UPCAST},
+    "GET /admin/event-schemas/{event_type}": _THEN,
+    "GET /admin/event-schemas/{event_type}/latest": _THEN,
+    "GET /admin/event-schemas/{event_type}/{version}": _THEN,
+    "GET /admin/events/{event_id}": {"upcast": _UPCAST, "asOf": _EVENTS["asOf"]},
     "GET /v1/audit/checkpoint": {"since": "size of an older checkpoint: proves it became this one"},
     "GET /subjects": {"subjectPrefix": "only subjects that begin so"},
     "POST /compatibility/subjects/{subject}/versions/{version}": {"verbose": "true says why not"},

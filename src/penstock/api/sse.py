@@ -21,9 +21,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from penstock.access.token import Caller
+from penstock.api.sight import sees_personal
 from penstock.base.errors import AccessDenied
 from penstock.stream import frames
-from penstock.stream.filter import form_of, read_after, read_filter
+from penstock.stream.filter import read_after, read_filter, style_of
 from penstock.stream.frames import Form, Frame
 from penstock.stream.hub import Hub
 from penstock.stream.session import converse
@@ -42,7 +43,7 @@ async def serve_events(
     given = request.query_params.multi_items()
     own = ("after", "upcast")
     query = read_filter([pair for pair in given if pair[0] not in own], caller.tenant_id)
-    form = form_of(request.query_params.get("upcast"))
+    form = Form(style_of(request.query_params.get("upcast")), is_open=sees_personal(caller))
     # A browser repeats the URL it was given when it reconnects; the header is the newer of the two.
     after = read_after(request.headers.get("last-event-id") or request.query_params.get("after"))
     await hub.admit(caller.token_id, after)

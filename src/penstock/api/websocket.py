@@ -22,10 +22,11 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketDiscon
 from penstock.access.token import Caller, Scope
 from penstock.api.origin import allowed_host, allowed_origin
 from penstock.api.problems import Problem, answer, problem_of
+from penstock.api.sight import sees_personal
 from penstock.base.errors import AccessDenied, PenstockError
 from penstock.stream import frames
-from penstock.stream.filter import form_of, read_after, read_filter
-from penstock.stream.frames import Form, Frame
+from penstock.stream.filter import read_after, read_filter, style_of
+from penstock.stream.frames import Form, Frame, Style
 from penstock.stream.hub import Hub
 from penstock.stream.inbound import INBOUND_BYTES_MAX, Allowance, Ping, read_request
 from penstock.stream.session import Write, converse
@@ -132,13 +133,14 @@ async def _subscribe(websocket: WebSocket, caller: Caller, hub: Hub) -> Subscrip
     query = read_filter(pairs, caller.tenant_id)
     after = read_after(websocket.query_params.get("after"))
     await hub.admit(caller.token_id, after)
-    return hub.subscribe(query, after=after, form=_form(websocket), token_id=caller.token_id)
+    form = Form(_style(websocket), is_open=sees_personal(caller))
+    return hub.subscribe(query, after=after, form=form, token_id=caller.token_id)
 
 
-def _form(websocket: WebSocket) -> Form:
-    offered = [word for word in websocket.scope["subprotocols"] if word in set(Form)]
-    asked = form_of(websocket.query_params.get("upcast"))
-    return Form(offered[0]) if offered and offered[0] != Form.NATIVE else asked
+def _style(websocket: WebSocket) -> Style:
+    offered = [word for word in websocket.scope["subprotocols"] if word in set(Style)]
+    asked = style_of(websocket.query_params.get("upcast"))
+    return Style(offered[0]) if offered and offered[0] != Style.NATIVE else asked
 
 
 def _chosen(websocket: WebSocket) -> str | None:
@@ -148,7 +150,7 @@ def _chosen(websocket: WebSocket) -> str | None:
     but `bearer.<token>` drops the connection unless it hears just that; it sent it itself.
     """
     offered: list[str] = websocket.scope["subprotocols"]
-    ours = [word for word in offered if word in set(Form)]
+    ours = [word for word in offered if word in set(Style)]
     return next(iter(ours or [word for word in offered if word.startswith(_BEARER)]), None)
 
 

@@ -26,6 +26,7 @@ from penstock.house.acting import acting
 from penstock.house.acting_rooms import ActingRooms
 from penstock.house.database import prepare_database
 from penstock.house.privacy import open_vault
+from penstock.house.readers import readers_of
 from penstock.house.spool import open_spool
 from penstock.ingress.door import Door
 from penstock.ingress.inline import InlineHost
@@ -47,13 +48,13 @@ from penstock.store.privacy.hide import Hiding
 from penstock.store.privacy.marks import as_stored
 from penstock.store.privacy.on_postgres import PostgresErasable
 from penstock.store.privacy.vault import Vault
+from penstock.store.privacy.within import folded
 from penstock.store.timetravel.on_postgres import PostgresHistory, open_time_travel
 from penstock.store.timetravel.travel import TimeTravel
 from penstock.stream.notices.on_postgres import Notices
 from penstock.stream.on_postgres import Wake
 from penstock.transport.on_disk import Spool, pending
 from penstock.transport.port import Transport
-from penstock.triggers.readers import TriggerReaders
 
 _LOOK_EVERY_S = 1.0
 _log = structlog.get_logger("house")
@@ -136,7 +137,7 @@ class House(ActingRooms):
             payloads,
             clock=self.clock,
             as_stored=as_stored,
-            readers=TriggerReaders(partial(self.trigger_book.list, None)),
+            readers=readers_of(self.trigger_book, self.workflow_book),
         )
 
     @cached_property
@@ -153,7 +154,7 @@ class House(ActingRooms):
             self.readers,
             self.ingest,
             cursor_key=self.cursor_key,
-            registry=self.book.current,
+            lens=lambda: folded(self.book.current()),
             clock=self.clock,
         )
 

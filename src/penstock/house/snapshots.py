@@ -15,6 +15,7 @@ from penstock.base.settings import Settings
 from penstock.catalog.vocabularies import ALL
 from penstock.registry.book import RegistryBook
 from penstock.registry.on_postgres import PostgresRegistryStore
+from penstock.store.privacy.within import folded
 from penstock.store.timetravel.on_postgres import open_time_travel
 from penstock.store.timetravel.travel import TimeTravel
 
@@ -54,5 +55,9 @@ def _keep(settings: Settings, pool: Pool, stop: threading.Event) -> None:
 def _open(settings: Settings, pool: Pool) -> TimeTravel:
     book = RegistryBook(PostgresRegistryStore(pool), mode=settings.registry_mode)
     book.declare(ALL)  # the upcasters are part of what a snapshot is made by
-    # Nobody pages through anything here, so any key will do.
-    return open_time_travel(pool, pool, cursor_key=secrets.token_bytes(32), registry=book.refresh)
+    return open_time_travel(
+        pool,
+        pool,
+        cursor_key=secrets.token_bytes(32),  # nobody pages through anything here: any key will do
+        lens=lambda: folded(book.refresh()),
+    )

@@ -21,6 +21,8 @@ _SCHEMAS = "#/components/schemas/"
 _MESSAGES = "#/components/messages/"
 _LIVE = "workflow.event.received"
 _DROPPED = ("$schema", "$id")  # the document says which dialect, and where everything stands
+_BY_NAME = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
+_SAID = ("const", "enum", "default", "examples")  # values, whatever they look like
 _TEXT: JsonObject = {"type": "string"}
 _INSTANT: JsonObject = {"type": "string", "format": "date-time"}
 _EVENT: JsonObject = {
@@ -177,10 +179,14 @@ def _moved(node: JsonValue, here: str, anchors: dict[str, str]) -> JsonValue:
         return [_moved(item, here, anchors) for item in node]
     if not isinstance(node, dict):
         return node
-    kept = {key: _moved(value, here, anchors) for key, value in node.items() if key not in _DROPPED}
-    reference = node.get("$ref")
-    if isinstance(reference, str):
-        kept["$ref"] = anchors.get(reference, here + reference[1:])
+    kept: JsonObject = {}
+    for word, inner in node.items():
+        if word in _BY_NAME and isinstance(inner, dict):
+            kept[word] = {name: _moved(each, here, anchors) for name, each in inner.items()}
+        elif word == "$ref" and isinstance(inner, str):
+            kept[word] = anchors.get(inner, here + inner[1:])
+        elif word not in _DROPPED:
+            kept[word] = inner if word in _SAID else _moved(inner, here, anchors)
     return kept
 
 
@@ -190,11 +196,17 @@ def _anchors(node: JsonValue, here: str) -> dict[str, str]:
     waiting: list[tuple[str, JsonValue]] = [(here, node)]
     while waiting:
         place, inner = waiting.pop()
-        if isinstance(inner, dict):
-            for word, before in (("$anchor", "#"), ("$id", "")):
-                if isinstance(name := inner.get(word), str):
-                    found[before + name] = place
-            waiting += [(place + pointer_of([key]), value) for key, value in inner.items()]
-        elif isinstance(inner, list):
+        if isinstance(inner, list):
             waiting += [(f"{place}/{n}", item) for n, item in enumerate(inner)]
+        if not isinstance(inner, dict):
+            continue
+        for word, before in (("$anchor", "#"), ("$id", "")):
+            if isinstance(name := inner.get(word), str):
+                found[before + name] = place
+        for word, below in inner.items():
+            at = place + pointer_of([word])
+            if word in _BY_NAME and isinstance(below, dict):
+                waiting += [(at + pointer_of([name]), each) for name, each in below.items()]
+            elif word not in _SAID:
+                waiting.append((at, below))
     return found

@@ -1,6 +1,8 @@
 """Pass over personal fields that are hidden: what stands in their place says nothing of their type.
 
 {"$enc": …, "subject": …}   {"$masked": true, "subject": …}   {"$erased": true, "subject": …}
+
+A ciphertext that is taken out of its event says beside that where it stood: `event` and `at`.
 """
 
 from __future__ import annotations
@@ -11,14 +13,15 @@ from penstock.base.errors import Fault
 from penstock.envelope.envelope import JsonValue
 from penstock.registry.insight import at
 
+TRACED = frozenset({"$enc", "subject", "event", "at"})
 _WORDS = frozenset({"$enc", "$masked", "$erased", "$unreadable"})
 
 
 def is_hidden(value: JsonValue) -> bool:
     """Whether a value stands for one that cannot be seen."""
-    if not isinstance(value, dict) or len(value) != 2 or "subject" not in value:
+    if not isinstance(value, dict) or "subject" not in value:
         return False
-    return not _WORDS.isdisjoint(value)
+    return not _WORDS.isdisjoint(value) if len(value) == 2 else value.keys() == TRACED
 
 
 def seen(faults: Iterable[Fault], payload: JsonValue) -> tuple[Fault, ...]:

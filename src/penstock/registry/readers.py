@@ -1,12 +1,13 @@
-"""Know who reads a field: the triggers, views and templates that a removed field would break.
+"""Know who reads a field: the triggers, steps and templates that a removed field would break.
 
-The registry does not know them; rooms that do implement `Readers`, and the house joins the two.
+The registry does not know them; rooms that do implement `Readers`, and the house joins them. What
+another tenant has counts as well, since types are everybody's, but it is not named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from penstock.envelope.envelope import JsonObject
@@ -16,7 +17,7 @@ from penstock.envelope.envelope import JsonObject
 class Reader:
     """Something that reads one field of one type's payload."""
 
-    kind: str  # trigger, view, template, …
+    kind: str  # trigger, template, step, …
     name: str
     pointer: str
 
@@ -38,3 +39,27 @@ class NoReaders:
 
     def reading(self, event_type: str, pointers: Collection[str]) -> list[Reader]:  # noqa: ARG002
         return []
+
+
+class Joined:
+    """Several readers as one."""
+
+    def __init__(self, *readers: Readers) -> None:
+        self._readers: Sequence[Readers] = readers
+
+    def reading(self, event_type: str, pointers: Collection[str]) -> list[Reader]:
+        """What any of them knows, each once."""
+        found = (each for one in self._readers for each in one.reading(event_type, pointers))
+        return list(dict.fromkeys(found))
+
+
+class Unnamed:
+    """The readers of other tenants: what kind they are and what they read, not whose."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
+
+    def reading(self, event_type: str, pointers: Collection[str]) -> list[Reader]:
+        """What they read, each kind and place once."""
+        found = self._readers.reading(event_type, pointers)
+        return list(dict.fromkeys(replace(each, name="of another tenant") for each in found))

@@ -2,7 +2,7 @@
 
     schema before it ── compare ──▶ differences ─┐
     stored events ───── gather ───▶ evidence ────┼──▶ Review: verdict, breaking or not, in sentences
-    triggers, views ─── reading ──▶ readers ─────┘
+    triggers, steps ─── reading ──▶ readers ─────┘
 
 A version is breaking when payloads that fitted before may not fit now, when stored events would
 not fit (after their upcasters), or when something is known to read a field that is gone. Personal
@@ -116,14 +116,14 @@ class Reviewer:
         registry: Callable[[], Registry],
         stored: StoredPayloads,
         *,
-        readers: Readers | None = None,
+        readers: Callable[[str], Readers] = lambda _tenant_id: NoReaders(),
         clock: Clock | None = None,
         seconds: Callable[[], float] = time.monotonic,
         as_stored: Callable[[JsonObject], JsonObject] = lambda schema: schema,
     ) -> None:
         self._registry = registry
         self._stored = stored
-        self._readers = readers or NoReaders()
+        self._readers = readers  # as a tenant may know of them
         self._clock = clock or SystemClock()
         self._seconds = seconds
         self._as_stored = as_stored  # what is stored of a payload may differ from what was sent
@@ -147,7 +147,7 @@ class Reviewer:
             before.version,
             differences,
             self._gather(proposal, number, registry, tenant_id, days),
-            tuple(self._readers.reading(proposal.event_type, lost)) if lost else (),
+            tuple(self._readers(tenant_id).reading(proposal.event_type, lost)) if lost else (),
         )
 
     def admit(self, proposal: Proposal, *, tenant_id: str) -> Proposal:

@@ -6,7 +6,8 @@
 Different filters must all hold; several values of `type`, `source` or `severity` are alternatives.
 `matches` is the specification of the SQL in queries/store.sql, jsonPath apart, which PostgreSQL
 alone evaluates. tests/store/test_twins_agree.py holds the two together, and
-tests/store/test_query_builder.py the builder, the parameters and the live stream.
+tests/store/test_query_builder.py the builder, the parameters and the live stream; for triggers
+there is `triggers.listening`.
 """
 
 from __future__ import annotations

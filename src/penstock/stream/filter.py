@@ -17,7 +17,7 @@ from penstock.base.errors import QueryInvalid
 from penstock.envelope.envelope import JsonValue
 from penstock.store.query import EventQuery, read_query
 from penstock.store.view import read_upcast
-from penstock.stream.frames import Form
+from penstock.stream.frames import Style
 
 _TAG = "tag."
 _POSITION = re.compile(r"[0-9]{1,18}", re.ASCII)
@@ -37,9 +37,9 @@ def read_after(text: str | None) -> int | None:
     return int(text)
 
 
-def form_of(upcast: str | None) -> Form:
+def style_of(upcast: str | None) -> Style:
     """How frames are written for the parameter `upcast`."""
-    return Form.NATIVE if read_upcast(upcast) else Form.AS_STORED
+    return Style.NATIVE if read_upcast(upcast) else Style.AS_STORED
 
 
 def read_filter(pairs: Sequence[tuple[str, str]], tenant_id: str) -> EventQuery:

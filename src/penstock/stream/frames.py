@@ -8,16 +8,16 @@
     heartbeat, pong, filter.applied, error
 
 Under the subprotocol `cloudevents.json` each text frame is one structured CloudEvent, as stored;
-what is about the stream itself then is a CloudEvent from `penstock.stream`. Pure: the time is an
-argument.
+what is about the stream itself then is a CloudEvent from `penstock.stream`. Personal data is masked
+in every form but those of readers who may see it. Pure: the time is an argument.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from penstock.base.clock import format_instant
 from penstock.base.errors import PenstockError
@@ -25,6 +25,7 @@ from penstock.base.ids import derived_id
 from penstock.catalog.cloudevents import from_stored
 from penstock.envelope.codec import encode
 from penstock.envelope.envelope import JsonObject, JsonValue, Stored
+from penstock.store.privacy.show import opened
 
 RECEIVED = "workflow.event.received"
 HEARTBEAT = "heartbeat"
@@ -32,12 +33,29 @@ _TYPED = frozenset({"asset.produced", "asset.expired"})
 _TYPED_PREFIXES = ("metastore.record.", "timestore.", "filestore.")
 
 
-class Form(StrEnum):
+class Style(StrEnum):
     """How frames are written; the value is the WebSocket subprotocol that asks for it."""
 
     NATIVE = "penstock.v1.json"
     AS_STORED = "penstock.v1.as-stored.json"  # payloads of older versions are not upcasted
     CLOUDEVENTS = "cloudevents.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How frames are written, and whether their reader sees personal data."""
+
+    style: Style
+    is_open: bool = False
+
+    NATIVE: ClassVar[Form]
+    AS_STORED: ClassVar[Form]
+    CLOUDEVENTS: ClassVar[Form]
+
+
+Form.NATIVE = Form(Style.NATIVE)
+Form.AS_STORED = Form(Style.AS_STORED)
+Form.CLOUDEVENTS = Form(Style.CLOUDEVENTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +103,13 @@ class Parcel:
 
     def _frames(self, form: Form) -> tuple[Frame, ...]:
         position = self.stored.position
-        if form is Form.CLOUDEVENTS:
-            return (Frame(RECEIVED, encode(from_stored(self.stored)), position),)
-        view = self._view(self.stored, upcast=form is not Form.AS_STORED)
+        stored = opened(self.stored) if form.is_open else self.stored
+        view = self._view(stored, upcast=form.style is Style.NATIVE)
+        if form.style is Style.CLOUDEVENTS:
+            # The view decides what a reader sees of the payload, here as everywhere.
+            envelope = stored.envelope._replace(payload=view["payload"])
+            event = from_stored(replace(stored, envelope=envelope))
+            return (Frame(RECEIVED, encode(event), position),)
         general = _native(RECEIVED, {"event": view}, self._emitted_at, position)
         typed = _typed(self.stored.envelope.type, view.get("derived"), self._emitted_at)
         return (general,) if typed is None else (typed, general)
@@ -159,7 +181,7 @@ def _now(at: datetime) -> JsonObject:
 def _about(
     form: Form, kind: str, data: JsonObject, at: datetime, position: int | None = None
 ) -> Frame:
-    if form is not Form.CLOUDEVENTS:
+    if form.style is not Style.CLOUDEVENTS:
         return _native(kind, data, at, position)
     event: JsonObject = {
         "specversion": "1.0",

@@ -15,10 +15,10 @@ from tests.store.timetravel.support import ISSUE, said, told, travel_in, value
 from penstock.base.errors import StoreUnavailable
 from penstock.base.on_postgres import Pool
 from penstock.envelope.envelope import Stored
-from penstock.registry.registry import Registry
 from penstock.sql import query
 from penstock.store.timetravel.boundary import Boundary, boundary
 from penstock.store.timetravel.in_memory import HistoryInMemory
+from penstock.store.timetravel.lens import as_stored
 from penstock.store.timetravel.moment import START, Moment
 from penstock.store.timetravel.on_postgres import (
     PostgresHistory,
@@ -203,8 +203,7 @@ def test_the_opened_time_travel_answers_with_the_reducers_installed(
 ) -> None:
     load(database, [said(1, {"a": 1}), said(2, {"b": 12345678901234567890.5})])
 
-    nothing = Registry([], mode="strict")
-    travel = open_time_travel(reader_pool, all_pool, cursor_key=KEY, registry=lambda: nothing)
+    travel = open_time_travel(reader_pool, all_pool, cursor_key=KEY, lens=as_stored)
 
     assert travel.state(ISSUE).state.value["a"] == 1
     assert "last-write-wins" in travel.roster.names

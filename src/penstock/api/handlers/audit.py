@@ -10,13 +10,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from penstock.access.token import Caller
+from penstock.api.asking import Asked
 from penstock.api.context import house_of
 from penstock.api.reply import reply
 from penstock.base.clock import format_instant
-from penstock.base.errors import NotFound, QueryInvalid
+from penstock.base.errors import NotFound
 from penstock.envelope.envelope import JsonObject
 from penstock.store.audit.proof import consistency_wire, proof_wire
-from penstock.store.query import read_integer
 
 
 async def show_proof(request: Request, caller: Caller) -> Response:
@@ -32,9 +32,9 @@ async def show_proof(request: Request, caller: Caller) -> Response:
 async def show_checkpoint(request: Request, _caller: Caller) -> Response:
     """The newest signed checkpoint; with `since`, the proof that an older log became this one."""
     audit = house_of(request).audit
-    since = request.query_params.get("since")
+    since = Asked(request, "since").exactly("since")
     if since is not None:
-        found = await run_in_threadpool(audit.consistency, _size(since))
+        found = await run_in_threadpool(audit.consistency, since)
         return reply({"data": consistency_wire(found)})
     kept = await run_in_threadpool(audit.checkpoint)
     data: JsonObject = {
@@ -45,10 +45,3 @@ async def show_checkpoint(request: Request, _caller: Caller) -> Response:
         "signedAt": format_instant(kept.checkpoint.at),
     }
     return reply({"data": data})
-
-
-def _size(text: str) -> int:
-    try:
-        return read_integer(text)
-    except ValueError as error:
-        raise QueryInvalid(str(error), parameter="since") from None

@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from penstock.access.token import Caller
+from penstock.api.asking import Asked
 from penstock.api.context import house_of
 from penstock.api.reply import next_link, page_of, reply
 from penstock.api.sight import seen_by
@@ -14,7 +15,7 @@ from penstock.base.errors import NotFound
 from penstock.envelope.envelope import JsonObject, JsonValue
 from penstock.explorer.facets import facets_wire, read_facets
 from penstock.explorer.histogram import histogram_wire, read_histogram
-from penstock.store.query import EventQuery, read_query
+from penstock.store.query import EventQuery, matches, read_query
 from penstock.store.view import page_schema, read_upcast, view
 
 
@@ -31,11 +32,13 @@ async def list_events(request: Request, caller: Caller) -> Response:
 async def show_event(request: Request, caller: Caller) -> Response:
     """One event."""
     event_id = request.path_params["event_id"]
-    house = house_of(request)
+    house, asked = house_of(request), Asked(request, "upcast", "asOf")
+    upcast, as_of = read_upcast(asked.one("upcast")), asked.one("asOf")
+    then, _, _ = read_query([] if as_of is None else [("asOf", as_of)], tenant_id=caller.tenant_id)
     stored = await run_in_threadpool(house.reader.by_id, caller.tenant_id, event_id)
-    if stored is None:
-        raise NotFound(f"expected an event, found none with id {event_id[:128]!r}")
-    upcast = read_upcast(request.query_params.get("upcast"))
+    if stored is None or not matches(then, stored):
+        when = "" if as_of is None else f" as of {as_of[:40]}"
+        raise NotFound(f"expected an event, found none with id {event_id[:128]!r}{when}")
     (stored,) = await run_in_threadpool(seen_by, caller, house, [stored])
     shown = view(stored, house.book.current(), now=house.clock.now(), upcast=upcast)
     return reply({"data": {"event": shown}})

@@ -1,4 +1,8 @@
-"""Show the front page, and the description of this API."""
+"""Show the front page, the page of the registry, and the description of this API.
+
+A page is one file that loads nothing from anywhere. Its policy lets exactly its own style and
+script apply, by their hashes; the script may ask this server, with the token its reader gives it.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +20,20 @@ from penstock.api.context import house_of
 from penstock.api.reply import reply
 
 _STYLE = re.compile(rb"<style>(.*?)</style>", re.DOTALL)
+_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 
 async def home(request: Request) -> Response:
     """What this is, how to publish, where the reference is, at the address we listen on."""
-    page, policy = _page()
+    page, policy = _page("index.html")
     here = house_of(request).settings.base_url.encode()
     page = page.replace(b"http://127.0.0.1:8700", here)
+    return Response(page, 200, {"Content-Security-Policy": policy}, "text/html")
+
+
+async def registry(_request: Request) -> Response:
+    """Every event type to look at. The page itself holds no data: it asks with a token."""
+    page, policy = _page("registry.html")
     return Response(page, 200, {"Content-Security-Policy": policy}, "text/html")
 
 
@@ -32,10 +43,15 @@ async def openapi(request: Request, _caller: Caller) -> Response:
 
 
 @cache
-def _page() -> tuple[bytes, str]:
-    """The page, and a policy that lets nothing load and nothing run; only its own style applies."""
-    page = resources.files("penstock.api").joinpath("static", "index.html").read_bytes()
-    digests = [base64.b64encode(hashlib.sha256(style).digest()) for style in _STYLE.findall(page)]
-    styles = " ".join(f"'sha256-{digest.decode()}'" for digest in digests)
-    policy = f"default-src 'none'; style-src {styles}; frame-ancestors 'none'; base-uri 'none'"
-    return page, f"{policy}; form-action 'none'"
+def _page(name: str) -> tuple[bytes, str]:
+    """A page, and a policy under which only its own style applies and its own script runs."""
+    page = resources.files("penstock.api").joinpath("static", name).read_bytes()
+    allowed = f"default-src 'none'; style-src {_hashes(_STYLE, page)}"
+    if _SCRIPT.search(page):
+        allowed += f"; script-src {_hashes(_SCRIPT, page)}; connect-src 'self'"
+    return page, f"{allowed}; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+
+
+def _hashes(part: re.Pattern[bytes], page: bytes) -> str:
+    digests = [base64.b64encode(hashlib.sha256(text).digest()) for text in part.findall(page)]
+    return " ".join(f"'sha256-{digest.decode()}'" for digest in digests)

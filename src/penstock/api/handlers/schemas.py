@@ -18,6 +18,7 @@ from starlette.responses import Response
 
 from penstock.access.token import Caller
 from penstock.api.acts import record
+from penstock.api.asking import Asked
 from penstock.api.body import read_model
 from penstock.api.context import house_of
 from penstock.api.reply import reply
@@ -96,13 +97,13 @@ async def list_schemas(request: Request, _caller: Caller) -> Response:
 
 async def show_type(request: Request, _caller: Caller) -> Response:
     """Everything known about one type: the data of its reference page."""
-    book = house_of(request).book
-    event_type = request.path_params["event_type"]
-    registry = await run_in_threadpool(book.refresh)
+    house, event_type = house_of(request), request.path_params["event_type"]
+    registry, said = await _as_asked(request)
     versions = registry.versions_of(event_type)
     if not versions:
         raise _unknown(registry, event_type, "a registered type")
-    return reply({"data": entry_of(versions, book.declaration(event_type)).wire()})
+    entry = entry_of(versions, house.book.declaration(event_type))
+    return reply({"data": entry.wire() | said})
 
 
 async def show_latest(request: Request, _caller: Caller) -> Response:
@@ -195,12 +196,19 @@ def _registry(house: House, as_of: str | None) -> tuple[Registry, Moment | None]
 
 async def _show(request: Request, number: int | None) -> Response:
     event_type = request.path_params["event_type"]
-    registry = await run_in_threadpool(house_of(request).book.refresh)
+    registry, said = await _as_asked(request)
     found = registry.find(event_type, number)
     if found is None:
         which = "an active version" if number is None else f"version {number}"
         raise _unknown(registry, event_type, which)
-    return reply({"data": _shown(found)})
+    return reply({"data": _shown(found) | said})
+
+
+async def _as_asked(request: Request) -> tuple[Registry, JsonObject]:
+    """The registry as of the moment that a request for one type names, and what to say of it."""
+    as_of = Asked(request, "asOf").one("asOf")
+    registry, moment = await run_in_threadpool(_registry, house_of(request), as_of)
+    return registry, {} if moment is None else {"asOf": moment.to_json()}
 
 
 def _unknown(registry: Registry, event_type: str, wanted: str) -> NotFound:

@@ -33,6 +33,16 @@ def erase(subject: Subject, reason: Reason = None, as_json: AsJson = False) -> N
     if as_json:
         report.document(found)
         return
-    keys, letters = number(found, "keys"), number(found, "deadLetters")
     report.line("erased", text(found, "subject"), text(found, "erasedAt"))
-    report.say(f"{keys} keys destroyed, {letters} dead letters blanked; the log still verifies")
+    report.say(_told(number(found, "keys"), number(found, "deadLetters")))
+
+
+def _told(keys: int, letters: int) -> str:
+    if not keys and not letters:
+        return (
+            "nothing of that subject was there: it was erased before, or is spelt otherwise; what"
+            " happened to it until now and comes late is stored erased"
+        )
+    destroyed = f"{keys} key{'' if keys == 1 else 's'} destroyed"
+    blanked = f"{letters} dead letter{'' if letters == 1 else 's'} blanked"
+    return f"{destroyed}, {blanked}; the log still verifies"

@@ -2,9 +2,9 @@
 
     changes_between(a, b) ──▶ changes        apply(a, changes) == b        undo(b, changes) == a
 
-Objects are compared member by member; anything else, arrays too, as one value. What came or went
-whole is one change. `Causes` remembers which event touched a place last, so that every change has
-the event after which the value became what it is.
+Objects are compared member by member; anything else, as one value: arrays too, and what stands for
+a personal field. What came or went whole is one change. `Causes` remembers which event touched a
+place last, so that every change has the event after which the value became what it is.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 
 from penstock.base.clock import format_instant
 from penstock.envelope.envelope import JsonObject, JsonValue, Stored
+from penstock.registry.hidden import is_hidden
 
 Path: TypeAlias = tuple[str, ...]
 Kind: TypeAlias = Literal["added", "removed", "changed"]
@@ -81,7 +82,11 @@ def _compare(path: Path, before: JsonObject, after: JsonObject, found: list[Chan
         # States of one history share what did not change, so most of them is passed over here.
         if old is new:
             continue
-        if isinstance(old, dict) and isinstance(new, dict):
+        if (
+            isinstance(old, dict)
+            and isinstance(new, dict)
+            and not (is_hidden(old) or is_hidden(new))
+        ):
             _compare((*path, key), old, new, found)
         elif not same(old, new):
             found.append(Change((*path, key), "changed", before=old, after=new))

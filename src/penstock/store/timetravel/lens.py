@@ -4,6 +4,7 @@
 
 What a state comes to depends on the upcasters, so their digest is part of every snapshot's key, and
 snapshots made by others are passed over. An upcaster that fails leaves the event as it was stored.
+A lens may have another one before it (`privacy.within`); the name says both.
 """
 
 from __future__ import annotations
@@ -44,10 +45,14 @@ def as_stored() -> Lens:
     return Lens(lambda stored: stored)
 
 
-def upcasting(registry: Registry) -> Lens:
-    """Through the upcasters of a registry, if it has any."""
-    name = _digest(registry)
-    return Lens(lambda stored: _upcasted(stored, registry), name) if name else as_stored()
+def upcasting(registry: Registry, first: Lens | None = None) -> Lens:
+    """Through the upcasters of a registry, if it has any, after another lens."""
+    first = first or as_stored()
+    digest = _digest(registry)
+    if not digest:
+        return first
+    see = first.see
+    return Lens(lambda stored: _upcasted(see(stored), registry), f"{first.name}{digest}")
 
 
 def _upcasted(stored: Stored, registry: Registry) -> Stored:

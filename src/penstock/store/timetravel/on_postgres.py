@@ -25,13 +25,12 @@ from penstock.base.on_postgres import Pool, answering
 from penstock.envelope.codec import encode, load_stored
 from penstock.envelope.envelope import JsonObject, Stored
 from penstock.envelope.names import glob_regex, is_glob
-from penstock.registry.registry import Registry
 from penstock.sql import query as named
 from penstock.store.on_postgres import read_events
 from penstock.store.timetravel.boundary import Boundary, from_definition
 from penstock.store.timetravel.diff import same
 from penstock.store.timetravel.history import STRETCH, Stretch
-from penstock.store.timetravel.lens import upcasting
+from penstock.store.timetravel.lens import Lens
 from penstock.store.timetravel.moment import Moment
 from penstock.store.timetravel.roster import installed
 from penstock.store.timetravel.snapshot import SnapshotKey, Used
@@ -51,7 +50,7 @@ def open_time_travel(
     writer: Pool,
     *,
     cursor_key: bytes,
-    registry: Callable[[], Registry],
+    lens: Callable[[], Lens],
     clock: Clock | None = None,
 ) -> TimeTravel:
     """Time travel over the store, with the reducers of this installation."""
@@ -65,7 +64,7 @@ def open_time_travel(
         cursor_key=cursor_key,
         clock=clock or SystemClock(),
         timer=time.monotonic,
-        lens=lambda: upcasting(registry()),
+        lens=lens,
     )
 
 

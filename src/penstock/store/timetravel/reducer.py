@@ -7,7 +7,8 @@
 `last-write-wins` is built in. It applies each payload in the order of the log as a JSON Merge Patch
 (RFC 7386): objects merge, null deletes the member, everything else replaces, arrays as a whole. A
 payload that is no object counts as `{"value": payload}`. `last-write-wins-per-type` does the same
-apart for each event type, under its name.
+apart for each event type, under its name. What stands for a personal field is one value, never
+merged with another.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TypeAlias, cast
 
 from penstock.envelope.envelope import JsonObject, JsonValue, Stored
 from penstock.envelope.names import matches_glob
+from penstock.registry.hidden import is_hidden
 from penstock.store.timetravel.boundary import Boundary
 
 Reduce: TypeAlias = Callable[[JsonObject, Stored], JsonObject]
@@ -69,9 +71,9 @@ def reducer(
 
 def merge(target: JsonValue, patch: JsonValue) -> JsonValue:
     """The target after a JSON Merge Patch (RFC 7386); what did not change is shared, not copied."""
-    if not isinstance(patch, dict):
+    if not isinstance(patch, dict) or is_hidden(patch):
         return patch
-    before = target if isinstance(target, dict) else {}
+    before = target if isinstance(target, dict) and not is_hidden(target) else {}
     merged = before.copy()
     for key, value in patch.items():
         if value is None:

@@ -79,7 +79,7 @@ def _timeline(scenes: Iterable[Scene]) -> str:
             f' cx="{place:.2f}%" cy="17" r="5"><title>{_text(_caption(scene))}</title></circle></a>'
         )
     line = '<line x1="1%" y1="17" x2="99%" y2="17"></line>'
-    return f'<svg role="img" aria-label="timeline">{line}{"".join(dots)}</svg>'
+    return f'<svg role="group" aria-label="timeline">{line}{"".join(dots)}</svg>'
 
 
 def _entry(number: int, scene: Scene) -> str:
@@ -114,7 +114,7 @@ def _row(change: Change) -> str:
     shown += [f"<ins>{new}</ins>"] if change.kind != "removed" else []
     return (
         f'<tr class="{change.kind}"><td>{_MARKS[change.kind]}</td>'
-        f'<td class="mono">{_text(change.pointer)}</td>'
+        f'<td class="mono pointer">{_text(change.pointer)}</td>'
         f'<td class="mono">{" → ".join(shown)}</td></tr>'
     )
 
