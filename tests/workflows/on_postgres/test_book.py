@@ -16,7 +16,7 @@ from tests.workflows.on_postgres.support import (
 )
 
 from penstock.base.errors import NotFound
-from penstock.workflows.book.conflict import WorkflowConflict
+from penstock.workflows.book.conflict import WorkflowChanged, WorkflowConflict
 from penstock.workflows.book.on_postgres import WorkflowBook
 from penstock.workflows.errors import WorkflowInvalid
 from penstock.workflows.port import Failed, Failure, Service
@@ -44,8 +44,10 @@ def test_a_change_of_a_version_that_is_not_the_newest_is_refused(book: WorkflowB
     book.definitions.create(TENANT, CHAIN, by="ana")
     book.definitions.change(TENANT, "chain", {**CHAIN, "name": "b"}, by="b", expected_version=1)
 
-    with pytest.raises(WorkflowConflict, match="expected version 1"):
+    with pytest.raises(WorkflowChanged, match="expected version 1"):
         book.definitions.change(TENANT, "chain", {**CHAIN, "name": "c"}, by="c", expected_version=1)
+    with pytest.raises(WorkflowChanged, match="found version 2"):
+        book.definitions.delete(TENANT, "chain", by="c", expected_version=1)
     with pytest.raises(WorkflowConflict, match="taken"):
         book.definitions.create(TENANT, CHAIN, by="ana")
     with pytest.raises(WorkflowInvalid, match="slug"):

@@ -22,7 +22,7 @@ from penstock.base.on_postgres import Pool, answering
 from penstock.envelope.codec import encode, load_stored
 from penstock.envelope.envelope import JsonValue
 from penstock.sql import query
-from penstock.workflows.book.conflict import WorkflowConflict
+from penstock.workflows.book.conflict import WorkflowConflict, require_version
 from penstock.workflows.definition import (
     Status,
     Workflow,
@@ -89,12 +89,14 @@ class DefinitionBook:
                 connection.execute(query(_ROOM, "switch_definition"), wanted)
         return self.get(tenant_id, slug)
 
-    def delete(self, tenant_id: str, slug: str, *, by: str) -> None:
+    def delete(
+        self, tenant_id: str, slug: str, *, by: str, expected_version: int | None = None
+    ) -> None:
         """Let the workflow launch nothing more; its versions and runs stay."""
         values = {"tenant": tenant_id, "slug": slug, "by": by}
-        with answering(), self._pool.connection() as connection:
-            if connection.execute(query(_ROOM, "delete_definition"), values).fetchone() is None:
-                raise _unknown(slug)
+        with answering(), self._pool.connection() as connection, connection.transaction():
+            self._lock(connection, tenant_id, slug, expected_version)
+            connection.execute(query(_ROOM, "delete_definition"), values)
 
     def get(self, tenant_id: str, slug: str, *, version: int | None = None) -> Workflow:
         """The newest version, or the one that is named; NotFound when there is none."""
@@ -130,10 +132,7 @@ class DefinitionBook:
         ).fetchone()
         if row is None:
             raise _unknown(slug)
-        if expected is not None and row[1] != expected:
-            raise WorkflowConflict(
-                f"expected version {expected} of the workflow, found version {row[1]}"
-            )
+        require_version("workflow", expected, row[1])
         return row
 
     def _read(self, name: str, values: Mapping[str, object]) -> builtins.list[Workflow]:

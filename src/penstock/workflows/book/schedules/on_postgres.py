@@ -21,7 +21,7 @@ from penstock.base.on_postgres import Pool, answering
 from penstock.envelope.codec import encode, load_stored
 from penstock.envelope.envelope import JsonObject, JsonValue
 from penstock.sql import query
-from penstock.workflows.book.conflict import WorkflowConflict
+from penstock.workflows.book.conflict import require_version
 from penstock.workflows.book.schedules.kept import KeptSchedule
 from penstock.workflows.schedule import Schedule, ScheduleSpec, next_fire_at, read_schedule
 
@@ -65,10 +65,7 @@ class ScheduleBook:
             if row is None:
                 raise _unknown(key)
             version, cursor, created_at, slug = row
-            if expected_version is not None and version != expected_version:
-                raise WorkflowConflict(
-                    f"expected version {expected_version} of the schedule, found version {version}"
-                )
+            require_version("schedule", expected_version, version)
             connection.execute(query(_ROOM, "change_schedule"), values)
             _plan(connection, Schedule(key, tenant_id, slug, spec, created_at, cursor))
         return self.get(tenant_id, key)
@@ -84,14 +81,15 @@ class ScheduleBook:
         """Every schedule of a tenant, or of one workflow."""
         return self._read({"tenant": tenant_id, "id": None, "slug": slug})
 
-    def delete(self, tenant_id: str, key: str) -> None:
+    def delete(self, tenant_id: str, key: str, *, expected_version: int | None = None) -> None:
         """Forget a schedule; its runs stay."""
-        with answering(), self._pool.connection() as connection:
-            found = connection.execute(
-                query(_ROOM, "delete_schedule"), {"tenant": tenant_id, "id": key}
-            ).fetchone()
-        if found is None:
-            raise _unknown(key)
+        values = {"tenant": tenant_id, "id": key}
+        with answering(), self._pool.connection() as connection, connection.transaction():
+            row = connection.execute(query(_ROOM, "lock_schedule"), values).fetchone()
+            if row is None:
+                raise _unknown(key)
+            require_version("schedule", expected_version, row[0])
+            connection.execute(query(_ROOM, "delete_schedule"), values)
 
     def _read(self, values: Mapping[str, object]) -> builtins.list[KeptSchedule]:
         with answering(), self._pool.connection() as connection:
