@@ -296,6 +296,36 @@ def test_a_live_trigger_back_tested_over_its_own_past_equals_its_record(api: Ser
     assert found["launches"] == len(deliveries(api, slug, made, status="launched"))
 
 
+def test_a_record_is_compared_and_counted_from_a_position_on(api: Server) -> None:
+    slug = workflow(api)
+    made = make(
+        api, slug, predicates=[only(slug)], idempotencyKeyExpression="{{ event.payload.version }}",
+        parameterTemplate={"version": "{{ event.payload.version }}"},
+    )  # fmt: skip
+    judge(api)
+    for version in (1, 2, 3):
+        publish(api, owner=slug, version=version)
+    judge(api)
+    begins = api.house.history.head().position
+    for version in (3, 4, 5):
+        publish(api, owner=slug, version=version)
+    judge(api)
+
+    body = {"triggerId": made["id"], "from": begins}
+    found = api.admin.post("/v1/triggers/backtest", json=body).json()["data"]
+
+    assert (found["mode"], found["equalsRecord"], found["after"]) == ("recorded", True, str(begins))
+    assert (found["deliveries"], found["matches"], found["launches"]) == (3, 3, 2)
+    assert (found["distinctKeys"], found["skippedByReason"]) == (3, {"duplicate_key": 1})
+    assert [each["parameters"] for each in found["samples"]] == [{"version": 4}, {"version": 5}]
+    assert found["peakLaunchesPerMinute"] in (1, 2)  # a minute may end between the two
+    kept = deliveries(api, slug, made, status="launched")
+    assert [each["runKey"] for each in found["samples"]] == [each["runKey"] for each in kept[1::-1]]
+    with api.as_scopes(Scope.WORKFLOWS_READ) as reader:
+        hidden = reader.post("/v1/triggers/backtest", json=body).json()["data"]
+    assert hidden == found | {"samples": None, "failureSamples": None}
+
+
 def test_a_draft_is_back_tested_over_a_stretch_of_the_log_and_launches_nothing(api: Server) -> None:
     slug = workflow(api)
     begins = api.house.history.head().position
@@ -327,7 +357,7 @@ def test_a_live_trigger_can_be_tried_over_any_stretch(api: Server) -> None:
     judge(api)
     made = make(api, slug, predicates=[only(slug)])
 
-    body = {"triggerId": made["id"], "from": str(begins)}
+    body = {"triggerId": made["id"], "from": str(begins), "mode": "hypothetical"}
     found = api.admin.post("/v1/triggers/backtest", json=body).json()["data"]
 
     assert (found["mode"], found["matches"], found["launches"]) == ("hypothetical", 1, 1)
@@ -337,6 +367,8 @@ def test_a_live_trigger_can_be_tried_over_any_stretch(api: Server) -> None:
     ("body", "status"),
     [
         ({}, 422), ({"triggerId": "x", "trigger": {}}, 422), ({"triggerId": "nobody"}, 404),
+        ({"triggerId": "nobody", "mode": "hypothetical"}, 404),
+        ({"triggerId": "x", "from": "noon"}, 400),
         ({"trigger": {"name": "x"}}, 422), ({"trigger": spec(), "mode": "recorded"}, 422),
         ({"trigger": spec(), "from": "noon"}, 400), ({"trigger": spec(), "from": 10**17}, 400),
         ({"trigger": spec(), "from": 2, "to": 1}, 400), ({"trigger": spec(), "runMs": -1}, 422),
