@@ -56,6 +56,10 @@ def test_a_trigger_that_is_made_can_be_read_back_and_is_an_event(api: Server) ->
     assert answered.headers["etag"] == '"1"'
     assert answered.headers["location"] == at(slug, made)
     assert (made["version"], made["status"], made["maxConcurrency"]) == (1, "active", 3)
+    flow = api.admin.get(f"/workflows/{slug}").json()["data"]["workflow"]
+    assert made["workflowDefinitionId"] == flow["id"]
+    assert flow["eventTriggers"] == [made]
+    assert api.admin.get(at(slug, made, "/versions")).json()["data"]["versions"] == [made]
     shown = api.admin.get(at(slug, made))
     assert shown.json()["data"] == made
     assert shown.headers["etag"] == '"1"'

@@ -11,8 +11,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 from starlette.requests import Request
 
-from penstock.api.body import JSON, read_bytes, require_media_type
-from penstock.api.problems import RequestRefused
+from penstock.api.body import JSON, body_invalid, read_bytes, require_media_type
 from penstock.api.versions import merge_patched
 from penstock.base.errors import Fault
 from penstock.envelope.codec import decode
@@ -21,7 +20,6 @@ from penstock.workflows.forms import Form, form_faults
 
 _NODES_MAX = 20_000
 _DEPTH_MAX = 80  # a schema inside a definition may nest deeper than an event
-_SHOWN = 5
 AnyForm = TypeVar("AnyForm", bound=Form)
 
 
@@ -72,15 +70,3 @@ def take(document: JsonObject, name: str, *words: str) -> str | None:
             [Fault(f"/{name}", f"expected {' or '.join(words)}, found something else")]
         )
     return found
-
-
-def body_invalid(faults: list[Fault]) -> RequestRefused:
-    """The answer to a body that does not fit."""
-    said = "; ".join(f"{fault.pointer or '/'}: {fault.detail}" for fault in faults[:_SHOWN])
-    return RequestRefused(
-        422,
-        "body_invalid",
-        said,
-        remedy="Correct the fields that `errors` names; /openapi.json has the shape.",
-        faults=tuple(faults),
-    )

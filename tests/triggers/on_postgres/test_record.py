@@ -200,7 +200,7 @@ def test_a_filtered_event_is_explained_with_each_predicate_and_the_actual_value(
 
     assert (found.verdict, found.stage, found.trigger_version) == ("filtered", Stage.PREDICATES, 1)
     assert found.judged_at is not None
-    assert found.sentence() == "not started: $.payload.mod in [0, 2, 4, 6, 8], found 3"
+    assert found.sentence() == "not started: $.payload.mod in [0,2,4,6,8], found 3"
 
 
 def test_an_explanation_goes_by_the_version_that_was_in_force(

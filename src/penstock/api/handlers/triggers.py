@@ -6,6 +6,7 @@ Every version stays; `asOf` shows the triggers as they were defined at a moment.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -78,13 +79,13 @@ async def create(request: Request, caller: Caller) -> Response:
         await run_in_threadpool(book.delete, caller.tenant_id, made.id, by=caller.name)
         raise
     place = f"/workflows/{slug}/triggers/{made.id}"
-    return reply({"data": made.wire()}, 201, {**etag(made), "Location": place})
+    return await _reply(request, caller, made, 201, Location=place)
 
 
 async def show(request: Request, caller: Caller) -> Response:
     """One trigger in its newest version."""
     found = await run_in_threadpool(trigger_of, request, caller)
-    return reply({"data": found.wire()}, headers=etag(found))
+    return await _reply(request, caller, found)
 
 
 async def change(request: Request, caller: Caller) -> Response:
@@ -97,7 +98,7 @@ async def change(request: Request, caller: Caller) -> Response:
         payload = await run_in_threadpool(_told_change, request, caller, after)
         once = (after.id, str(after.version))
         await record(house_of(request), caller, "penstock.trigger.updated", payload, once=once)
-    return reply({"data": after.wire()}, headers=etag(after))
+    return await _reply(request, caller, after)
 
 
 async def remove(request: Request, caller: Caller) -> Response:
@@ -113,18 +114,44 @@ async def remove(request: Request, caller: Caller) -> Response:
 async def list_versions(request: Request, caller: Caller) -> Response:
     """Every version of a trigger, oldest first, those of a deleted one too."""
     Asked(request)
-    slug, key = named(request, "slug", "workflow"), named(request, "trigger_id", "trigger")
-    book = house_of(request).trigger_book
-    found = await run_in_threadpool(book.versions, caller.tenant_id, key)
-    if found[0].workflow_slug != slug:
-        raise NotFound(f"expected a trigger by the id {key[:60]!r}, found none")
-    return reply({"data": {"versions": [each.wire() for each in found]}})
+    house = house_of(request)
+    found = await run_in_threadpool(_versions, request, caller)
+    return reply({"data": {"versions": await run_in_threadpool(shown, house, caller, found)}})
 
 
 def trigger_of(request: Request, caller: Caller) -> Trigger:
     """The trigger that the path names; NotFound when this workflow has none by that id."""
     slug, key = named(request, "slug", "workflow"), named(request, "trigger_id", "trigger")
     return house_of(request).trigger_book.get(caller.tenant_id, key, workflow_slug=slug)
+
+
+def trigger_ever(request: Request, caller: Caller) -> Trigger:
+    """The same, also when it was deleted: what it said last."""
+    return _versions(request, caller)[-1]
+
+
+def _versions(request: Request, caller: Caller) -> list[Trigger]:
+    slug, key = named(request, "slug", "workflow"), named(request, "trigger_id", "trigger")
+    found = house_of(request).trigger_book.versions(caller.tenant_id, key)
+    if found[0].workflow_slug != slug:
+        raise NotFound(f"expected a trigger by the id {key[:60]!r}, found none")
+    return found
+
+
+def shown(house: House, caller: Caller, triggers: Sequence[Trigger]) -> list[JsonValue]:
+    """Triggers as answers show them; the id of a workflow that was deleted is null."""
+    slugs = {each.workflow_slug for each in triggers}
+    ids = house.workflow_book.definitions.ids(caller.tenant_id, slugs)
+    return [
+        {**each.wire(), "workflowDefinitionId": ids.get(each.workflow_slug)} for each in triggers
+    ]
+
+
+async def _reply(
+    request: Request, caller: Caller, trigger: Trigger, status: int = 200, **headers: str
+) -> Response:
+    (data,) = await run_in_threadpool(shown, house_of(request), caller, [trigger])
+    return reply({"data": data}, status, {**etag(trigger), **headers})
 
 
 def workflow_of(house: House, caller: Caller, slug: str) -> Workflow:
@@ -209,14 +236,14 @@ def _listed(house: House, caller: Caller, asked: Asked, slug: str | None) -> Jso
         said = {"asOf": moment.to_json()}
         at = cast("datetime", moment.at)
         found = book.as_of(caller.tenant_id, at, workflow_slug=slug)
-    triggers: list[JsonValue] = [
-        each.wire()
+    triggers = [
+        each
         for each in found
         if not statuses or each.spec.status in statuses
         if wanted_type in (None, each.spec.event_type)
         if wanted_source in (None, each.spec.event_source)
     ]
-    return {"triggers": triggers, **said}
+    return {"triggers": shown(house, caller, triggers), **said}
 
 
 def moment_of(house: House, text: str) -> Moment:

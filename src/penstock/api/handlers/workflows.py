@@ -144,7 +144,9 @@ def _whole(
         for each in book.definitions.versions(tenant_id, slug)
     ]
     schedules = [each.wire() for each in book.schedules.list(tenant_id, slug=slug)]
-    triggers = [each.wire() for each in house.trigger_book.list(tenant_id, workflow_slug=slug)]
+    known: JsonObject = {"workflowDefinitionId": workflow.id}
+    kept = house.trigger_book.list(tenant_id, workflow_slug=slug)
+    triggers = [each.wire() | known for each in kept]
     whole = workflow.wire() | {"schedules": [*schedules], "eventTriggers": [*triggers]}
     return workflow, {"workflow": whole, "versions": versions}
 
