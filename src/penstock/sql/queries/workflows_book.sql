@@ -126,6 +126,12 @@ SELECT j.run_id, j.address, j.number, '', '', j.attempt, 'running', NULL, NULL, 
  WHERE j.tenant_id = %(tenant)s AND j.run_id = %(id)s AND j.started_at IS NOT NULL
  ORDER BY 13, 2, 3;
 
+-- name: definition_of_run
+-- why:  What a run goes by, whatever became of its workflow since.
+SELECT v.definition::text FROM workflow_runs AS r
+  JOIN workflow_definition_versions AS v ON v.definition_id = r.definition_id AND v.version = r.definition_version
+ WHERE r.tenant_id = %(tenant)s AND r.id = %(id)s;
+
 -- name: history
 -- why:  What happened to a run, in order.
 SELECT id, address, event_type, payload::text, created_at FROM workflow_execution_history
