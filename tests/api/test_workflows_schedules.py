@@ -48,6 +48,15 @@ def test_a_change_keeps_what_it_does_not_name(api: Server) -> None:
     assert changed["version"] == made["version"] + 1
 
 
+def test_a_change_that_changes_nothing_is_no_version(api: Server) -> None:
+    made = scheduled(api, make(api), startWindow="2026-03-01T00:00:00+01:00", catchUp=True)
+    path = f"/workflow-schedules/{made['id']}"
+
+    same = api.admin.patch(path, json={"catchUp": "all", "startWindow": "2026-02-28T23:00:00Z"})
+
+    assert (same.status_code, same.json()["data"]["schedule"]) == (200, made)
+
+
 def test_if_match_with_a_version_that_is_past_is_412(api: Server) -> None:
     path = f"/workflow-schedules/{scheduled(api, make(api))['id']}"
     first = {"If-Match": api.admin.get(path).headers["etag"]}

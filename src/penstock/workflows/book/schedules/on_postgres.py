@@ -57,7 +57,7 @@ class ScheduleBook:
         by: str,
         expected_version: int | None = None,
     ) -> KeptSchedule:
-        """Make a document what the schedule says."""
+        """Make a document what the schedule says; saying the same again is no new version."""
         spec = read_schedule(document)
         values = _columns(spec) | {"id": key, "tenant": tenant_id, "by": by}
         with answering(), self._pool.connection() as connection, connection.transaction():
@@ -66,8 +66,9 @@ class ScheduleBook:
                 raise _unknown(key)
             version, cursor, created_at, slug = row
             require_version("schedule", expected_version, version)
-            connection.execute(query(_ROOM, "change_schedule"), values)
-            _plan(connection, Schedule(key, tenant_id, slug, spec, created_at, cursor))
+            if _said_now(connection, tenant_id, key) != spec.wire():
+                connection.execute(query(_ROOM, "change_schedule"), values)
+                _plan(connection, Schedule(key, tenant_id, slug, spec, created_at, cursor))
         return self.get(tenant_id, key)
 
     def get(self, tenant_id: str, key: str) -> KeptSchedule:
@@ -95,6 +96,12 @@ class ScheduleBook:
         with answering(), self._pool.connection() as connection:
             rows = connection.execute(query(_ROOM, "schedule_columns"), values).fetchall()
         return [kept_schedule(row) for row in rows]
+
+
+def _said_now(connection: Connection, tenant_id: str, key: str) -> JsonObject:
+    values = {"tenant": tenant_id, "id": key, "slug": None}
+    (row,) = connection.execute(query(_ROOM, "schedule_columns"), values).fetchall()
+    return kept_schedule(row).schedule.spec.wire()
 
 
 def kept_schedule(row: TupleRow) -> KeptSchedule:
