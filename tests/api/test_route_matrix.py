@@ -71,6 +71,7 @@ EXPECTED: dict[tuple[str, str], str | None] = {
     ("GET", "/workflows/{slug}/schedules"): "workflows:read",
     ("POST", "/workflows/{slug}/schedules"): "workflows:write",
     ("GET", "/workflow-schedules"): "workflows:read",
+    ("GET", "/workflow-schedules/{schedule_id}"): "workflows:read",
     ("PATCH", "/workflow-schedules/{schedule_id}"): "workflows:write",
     ("DELETE", "/workflow-schedules/{schedule_id}"): "workflows:write",
     ("GET", "/workflow-services"): "workflows:read",

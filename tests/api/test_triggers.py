@@ -56,6 +56,10 @@ def test_a_trigger_that_is_made_can_be_read_back_and_is_an_event(api: Server) ->
     assert answered.headers["etag"] == '"1"'
     assert answered.headers["location"] == at(slug, made)
     assert (made["version"], made["status"], made["maxConcurrency"]) == (1, "active", 3)
+    flow = api.admin.get(f"/workflows/{slug}").json()["data"]["workflow"]
+    assert made["workflowDefinitionId"] == flow["id"]
+    assert flow["eventTriggers"] == [made]
+    assert api.admin.get(at(slug, made, "/versions")).json()["data"]["versions"] == [made]
     shown = api.admin.get(at(slug, made))
     assert shown.json()["data"] == made
     assert shown.headers["etag"] == '"1"'
@@ -220,9 +224,9 @@ def test_if_match_with_a_version_that_is_past_is_412(api: Server) -> None:
     gone = api.admin.delete(at(slug, made), headers=first)
     odd = api.admin.patch(at(slug, made), json={"name": "x"}, headers={"If-Match": '"abc"'})
 
-    for refused in (late, gone, odd):
-        assert refused.status_code == 412
-        assert refused.json()["code"] == "trigger_conflict"
+    assert {each.status_code for each in (late, gone, odd)} == {412}
+    codes = [each.json()["code"] for each in (late, gone, odd)]
+    assert codes == ["trigger_conflict", "trigger_conflict", "if_match_unknown"]
     assert api.admin.get(at(slug, made)).json()["data"]["name"] == "two"
     assert api.admin.delete(at(slug, made), headers={"If-Match": '"2"'}).status_code == 204
 

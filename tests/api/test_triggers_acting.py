@@ -236,7 +236,11 @@ def test_events_of_a_paused_source_wait_can_be_forced_or_cancelled_and_go_on(api
     judge(api)
 
     assert (forced.status_code, cancelled.status_code) == (202, 200)
-    assert cancelled.json()["data"]["event"]["retryState"] == "cancelled"
+    waits, gone = (each.json()["data"]["event"] for each in (forced, cancelled))
+    assert (waits["retryState"], waits["metadata"]["forcedBy"]) == ("pending", "admin")
+    assert waits["nextAttemptAt"] == waits["metadata"]["forcedAt"]
+    assert (gone["retryState"], gone["metadata"]["cancelledBy"]) == ("cancelled", "admin")
+    assert gone["metadata"]["cancelledAt"] >= gone["createdAt"]
     assert [d["eventId"] for d in deliveries(api, slug, made)] == [keys[1]]
     assert acts(api, "penstock.retry.forced")[0]["targetId"] == keys[1]
     told = acts(api, "penstock.retry.cancelled")[0]
@@ -248,6 +252,45 @@ def test_events_of_a_paused_source_wait_can_be_forced_or_cancelled_and_go_on(api
 
     assert sorted(d["eventId"] for d in deliveries(api, slug, made)) == [keys[0], keys[1], keys[3]]
     assert api.admin.post(f"/admin/sources/{source}/resume").json()["data"]["changed"] is False
+
+
+def test_what_became_of_events_at_a_deleted_trigger_can_still_be_read(api: Server) -> None:
+    slug = workflow(api)
+    made = make(api, slug, predicates=[only(slug)])
+    judge(api)
+    publish(api, owner=slug)
+    judge(api)
+    before = deliveries(api, slug, made)
+    assert len(before) == 1
+
+    assert api.admin.delete(at(slug, made)).status_code == 204
+    judge(api)
+
+    assert deliveries(api, slug, made) == before
+    elsewhere = f"/workflows/{workflow(api)}/triggers/{made['id']}/deliveries"
+    assert api.admin.get(elsewhere).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer", "detail"),
+    [
+        ({"forMs": 5}, "/forMs", "expected at least 1000, found less"),
+        ({"forMs": "1h"}, "/forMs", "expected a whole number, found something else"),
+        ({"until": "2026-03-01T00:00:00"}, "/until", "expected an instant with its offset"),
+        ({"until": "noon"}, "/until", "expected an instant as RFC 3339, found other text"),
+        ({"reason": ""}, "/reason", "expected at least 1 characters, found fewer"),
+        ({"bogus": 1}, "/bogus", "expected no such field, found one"),
+    ],
+)  # fmt: skip
+def test_a_pause_that_means_nothing_is_refused_in_our_words(
+    api: Server, body: dict[str, Any], pointer: str, detail: str
+) -> None:
+    answered = api.admin.post("/admin/sources/some.source/pause", json=body)
+
+    assert (answered.status_code, answered.json()["code"]) == (422, "body_invalid")
+    (fault,) = answered.json()["errors"]
+    assert fault["pointer"] == pointer
+    assert fault["detail"].startswith(detail)
 
 
 def test_a_waiting_delivery_is_cancelled_with_200_or_forced_with_202_once(api: Server) -> None:
@@ -265,6 +308,7 @@ def test_a_waiting_delivery_is_cancelled_with_200_or_forced_with_202_once(api: S
     judge(api)
 
     assert (forced.status_code, cancelled.status_code) == (202, 200)
+    assert forced.json()["data"]["delivery"]["retryState"] == "pending"
     assert cancelled.json()["data"]["delivery"]["retryState"] == "cancelled"
     now = {d["id"]: d for d in deliveries(api, slug, made)}
     assert now[second["id"]]["status"] == "launched"
@@ -294,6 +338,36 @@ def test_a_live_trigger_back_tested_over_its_own_past_equals_its_record(api: Ser
     assert (found["mode"], found["equalsRecord"], found["differences"]) == ("recorded", True, 0)
     assert found["deliveries"] == len(deliveries(api, slug, made)) == 6
     assert found["launches"] == len(deliveries(api, slug, made, status="launched"))
+
+
+def test_a_record_is_compared_and_counted_from_a_position_on(api: Server) -> None:
+    slug = workflow(api)
+    made = make(
+        api, slug, predicates=[only(slug)], idempotencyKeyExpression="{{ event.payload.version }}",
+        parameterTemplate={"version": "{{ event.payload.version }}"},
+    )  # fmt: skip
+    judge(api)
+    for version in (1, 2, 3):
+        publish(api, owner=slug, version=version)
+    judge(api)
+    begins = api.house.history.head().position
+    for version in (3, 4, 5):
+        publish(api, owner=slug, version=version)
+    judge(api)
+
+    body = {"triggerId": made["id"], "from": begins}
+    found = api.admin.post("/v1/triggers/backtest", json=body).json()["data"]
+
+    assert (found["mode"], found["equalsRecord"], found["after"]) == ("recorded", True, str(begins))
+    assert (found["deliveries"], found["matches"], found["launches"]) == (3, 3, 2)
+    assert (found["distinctKeys"], found["skippedByReason"]) == (3, {"duplicate_key": 1})
+    assert [each["parameters"] for each in found["samples"]] == [{"version": 4}, {"version": 5}]
+    assert found["peakLaunchesPerMinute"] in (1, 2)  # a minute may end between the two
+    kept = deliveries(api, slug, made, status="launched")
+    assert [each["runKey"] for each in found["samples"]] == [each["runKey"] for each in kept[1::-1]]
+    with api.as_scopes(Scope.WORKFLOWS_READ) as reader:
+        hidden = reader.post("/v1/triggers/backtest", json=body).json()["data"]
+    assert hidden == found | {"samples": None, "failureSamples": None}
 
 
 def test_a_draft_is_back_tested_over_a_stretch_of_the_log_and_launches_nothing(api: Server) -> None:
@@ -327,7 +401,7 @@ def test_a_live_trigger_can_be_tried_over_any_stretch(api: Server) -> None:
     judge(api)
     made = make(api, slug, predicates=[only(slug)])
 
-    body = {"triggerId": made["id"], "from": str(begins)}
+    body = {"triggerId": made["id"], "from": str(begins), "mode": "hypothetical"}
     found = api.admin.post("/v1/triggers/backtest", json=body).json()["data"]
 
     assert (found["mode"], found["matches"], found["launches"]) == ("hypothetical", 1, 1)
@@ -337,6 +411,8 @@ def test_a_live_trigger_can_be_tried_over_any_stretch(api: Server) -> None:
     ("body", "status"),
     [
         ({}, 422), ({"triggerId": "x", "trigger": {}}, 422), ({"triggerId": "nobody"}, 404),
+        ({"triggerId": "nobody", "mode": "hypothetical"}, 404),
+        ({"triggerId": "x", "from": "noon"}, 400),
         ({"trigger": {"name": "x"}}, 422), ({"trigger": spec(), "mode": "recorded"}, 422),
         ({"trigger": spec(), "from": "noon"}, 400), ({"trigger": spec(), "from": 10**17}, 400),
         ({"trigger": spec(), "from": 2, "to": 1}, 400), ({"trigger": spec(), "runMs": -1}, 422),

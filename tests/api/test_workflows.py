@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -96,18 +97,53 @@ def test_null_takes_a_field_away(api: Server) -> None:
     assert "description" not in changed.json()["data"]["workflow"]
 
 
-def test_a_change_of_a_version_that_is_no_longer_the_newest_is_409(api: Server) -> None:
-    name = make(api)
-    api.admin.patch(f"/workflows/{name}", json={"description": "newer"})
+def test_if_match_with_a_version_that_is_past_is_412(api: Server) -> None:
+    place = f"/workflows/{make(api)}"
+    first = {"If-Match": api.admin.get(place).headers["etag"]}
+    changed = api.admin.patch(place, json={"description": "newer"}, headers=first)
+    assert (changed.status_code, changed.headers["etag"]) == (200, '"2"')
 
-    answered = api.admin.patch(f"/workflows/{name}", json={"description": "x", "version": 1})
+    late = api.admin.patch(place, json={"description": "x"}, headers=first)
+    switched = api.admin.patch(place, json={"status": "disabled"}, headers=first)
+    gone = api.admin.delete(place, headers=first)
+    odd = api.admin.patch(place, json={"description": "x"}, headers={"If-Match": "yesterday"})
 
-    assert (answered.status_code, answered.json()["code"]) == (409, "workflow_conflict")
+    assert {each.status_code for each in (late, switched, gone, odd)} == {412}
+    codes = [each.json()["code"] for each in (late, switched, gone, odd)]
+    assert codes == ["workflow_changed"] * 3 + ["if_match_unknown"]
+    assert api.admin.get(place).json()["data"]["workflow"]["description"] == "newer"
+    assert api.admin.delete(place, headers={"If-Match": '"2"'}).status_code == 204
 
 
-@pytest.mark.parametrize("body", [{}, {"version": 1}])
-def test_a_change_of_nothing_is_422(api: Server, body: dict[str, Any]) -> None:
-    answered = api.admin.patch(f"/workflows/{make(api)}", json=body)
+def test_of_many_who_change_one_version_exactly_one_does(api: Server) -> None:
+    place = f"/workflows/{make(api)}"
+
+    def change(n: int) -> int:
+        with api.client("an-admin-token-for-tests-only") as client:
+            said, first = {"description": f"n{n}"}, {"If-Match": '"1"'}
+            return client.patch(place, json=said, headers=first).status_code
+
+    with ThreadPoolExecutor(6) as pool:
+        answers = sorted(pool.map(change, range(6)))
+
+    assert answers == [200] + [412] * 5
+
+
+def test_a_merge_patch_reaches_inside_the_fields(api: Server) -> None:
+    kinds = {"Content-Type": "application/merge-patch+json"}
+    place = f"/workflows/{make(api, metadata={'team': 'ana', 'room': {'a': 1, 'b': 2}})}"
+
+    deep = api.admin.patch(place, content='{"metadata": {"room": {"a": null}}}', headers=kinds)
+    bogus = api.admin.patch(place, content='{"bogus": null}', headers=kinds)
+    whole = api.admin.patch(place, json={"metadata": {"room": {"a": 3}}})
+
+    assert deep.json()["data"]["workflow"]["metadata"] == {"team": "ana", "room": {"b": 2}}
+    assert [each["pointer"] for each in bogus.json()["errors"]] == ["/bogus"]
+    assert whole.json()["data"]["workflow"]["metadata"] == {"room": {"a": 3}}
+
+
+def test_a_change_of_nothing_is_422(api: Server) -> None:
+    answered = api.admin.patch(f"/workflows/{make(api)}", json={})
 
     assert (answered.status_code, answered.json()["code"]) == (422, "body_invalid")
 
@@ -116,7 +152,7 @@ def test_a_change_of_nothing_is_422(api: Server, body: dict[str, Any]) -> None:
     ("body", "place"),
     [
         ({"bogus": None}, "/bogus"), ({"bogus": 1}, "/bogus"), ({"slug": "another"}, "/slug"),
-        ({"status": "sleepy"}, "/status"), ({"version": "2"}, "/version"),
+        ({"status": "sleepy"}, "/status"), ({"version": 1}, "/version"),
         ({"steps": []}, "/steps"),
     ],
 )  # fmt: skip

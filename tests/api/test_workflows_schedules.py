@@ -48,14 +48,43 @@ def test_a_change_keeps_what_it_does_not_name(api: Server) -> None:
     assert changed["version"] == made["version"] + 1
 
 
-def test_a_change_of_an_older_version_is_409(api: Server) -> None:
-    made = scheduled(api, make(api))
+def test_a_change_that_changes_nothing_is_no_version(api: Server) -> None:
+    made = scheduled(api, make(api), startWindow="2026-03-01T00:00:00+01:00", catchUp=True)
     path = f"/workflow-schedules/{made['id']}"
-    api.admin.patch(path, json={"cron": "0 3 * * *"})
 
-    answered = api.admin.patch(path, json={"cron": "0 4 * * *", "version": made["version"]})
+    same = api.admin.patch(path, json={"catchUp": "all", "startWindow": "2026-02-28T23:00:00Z"})
 
-    assert (answered.status_code, answered.json()["code"]) == (409, "workflow_conflict")
+    assert (same.status_code, same.json()["data"]["schedule"]) == (200, made)
+
+
+def test_if_match_with_a_version_that_is_past_is_412(api: Server) -> None:
+    path = f"/workflow-schedules/{scheduled(api, make(api))['id']}"
+    first = {"If-Match": api.admin.get(path).headers["etag"]}
+    changed = api.admin.patch(path, json={"cron": "0 3 * * *"}, headers=first)
+    assert changed.status_code == 200
+
+    late = api.admin.patch(path, json={"cron": "0 4 * * *"}, headers=first)
+    gone = api.admin.delete(path, headers=first)
+
+    for refused in (late, gone):
+        assert (refused.status_code, refused.json()["code"]) == (412, "workflow_changed")
+    shown = api.admin.get(path)
+    assert shown.json()["data"] == changed.json()["data"]
+    assert shown.headers["etag"] == changed.headers["etag"]
+    assert api.admin.delete(path, headers={"If-Match": shown.headers["etag"]}).status_code == 204
+    assert api.admin.get(path).status_code == 404
+
+
+def test_a_merge_patch_of_a_schedule_reaches_inside_its_parameters(api: Server) -> None:
+    made = scheduled(api, make(api), parameters={"path": "/in", "keep": True})
+
+    changed = api.admin.patch(
+        f"/workflow-schedules/{made['id']}",
+        content='{"parameters": {"path": null, "since": "{{ schedule.window.start }}"}}',
+        headers={"Content-Type": "application/merge-patch+json"},
+    ).json()["data"]["schedule"]
+
+    assert changed["parameters"] == {"keep": True, "since": "{{ schedule.window.start }}"}
 
 
 @pytest.mark.parametrize(

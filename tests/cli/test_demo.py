@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, cast
 
 from penstock.base.errors import EventRefused, QueueUnavailable
 from penstock.base.process import Stop
+from penstock.base.settings import load_settings
 from penstock.catalog.vocabularies import ALL
 from penstock.cli.commands import demo
 from penstock.cli.scenery import REACTION, REACTION_TRIGGER, STORIES
@@ -64,6 +66,21 @@ def test_without_a_play_it_ends_at_once() -> None:
     demo._play(cast("Any", publisher), [], stop)
 
     assert publisher.sent == []
+
+
+def test_what_acts_on_the_play_is_made_once_and_left_as_it_is_after_that(
+    desk: Any, answers: Any
+) -> None:
+    taken = {"code": "workflow_conflict", "detail": "expected a new slug", "status": 409}
+    answers("POST /workflows", (201, {"data": {"workflow": {}}}), (409, taken))
+    answers(f"POST /workflows/{REACTION['slug']}/triggers", {"data": {}}, status=201)
+
+    for _ in range(2):
+        demo._set_up(load_settings(os.environ))
+
+    assert [each.path for each in desk.asked] == [
+        "/workflows", f"/workflows/{REACTION['slug']}/triggers", "/workflows",
+    ]  # fmt: skip
 
 
 def test_what_acts_on_the_play_is_a_workflow_and_a_trigger_that_may_be_made() -> None:

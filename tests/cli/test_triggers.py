@@ -197,7 +197,12 @@ def test_a_back_test_of_a_live_trigger_equals_its_record_and_a_draft_says_what_w
     draft = run("backtest", "--file", str(file), "--from", str(begins))
 
     assert (recorded.code, recorded.out.splitlines()[0]) == (0, "equal  to the record")
+    assert recorded.out.count("\nlaunch  ") == 3
     assert run("backtest", f"{slug}/on update", "--json").json["launches"] == 3
+    none = run("backtest", f"{slug}/on update", "--from", "9223372036854775807")
+    assert none.code == 1
+    tried = run("backtest", f"{slug}/on update", "--as-draft", "--from", str(begins), "--json")
+    assert (tried.json["mode"], tried.json["launches"]) == ("hypothetical", 3)
     assert draft.code == 0
     figures = dict(line.split() for line in draft.out.splitlines()[:8])
     assert (figures["matches"], figures["launches"]) == ("3", "3")

@@ -120,7 +120,8 @@ def test_a_file_replaces_what_is_there_whole(run: Any, desk: Any, answers: Any, 
 
     assert ran.json == {"applied": [{"action": "updated", "slug": "ship", "version": 4}]}
     sent = desk.asked[1].json
-    assert (sent["version"], sent["description"], sent["parametersSchema"]) == (3, None, None)
+    assert (sent["description"], sent["parametersSchema"]) == (None, None)
+    assert desk.asked[1].headers["if-match"] == '"3"'
 
 
 def test_a_file_that_says_what_is_there_changes_nothing(run: Any, desk: Any, answers: Any) -> None:

@@ -60,8 +60,8 @@ def nested(depth: int) -> Any:
         ({"debounceKey": "x"}, "/debounceKey", "debounceMs beside"),
         ({"debounceMs": 5, "per": "latest"}, "/debounceMs", "per: event"),
         ({"groupKey": "x"}, "/groupKey", "batch or latest"),
-        ({"per": "batch", "batchMaxEvents": 5}, "/batchTimeoutMs", "is missing"),
-        ({"batchMaxEvents": 5}, "/batchMaxEvents", "only there"),
+        ({"per": "batch", "batchMaxEvents": 5}, "/batchTimeoutMs", "per: batch, found nothing"),
+        ({"batchMaxEvents": 5}, "/batchMaxEvents", "only with per: batch, found it"),
         ({"per": "batch", "batchMaxEvents": 1_001, "batchTimeoutMs": 1}, "/batchMaxEvents", "1000"),
         ({"per": "day"}, "/per", "'event', 'batch' or 'latest'"),
         ({"status": "on"}, "/status", "'active', 'shadow' or 'disabled'"),
@@ -80,32 +80,47 @@ def test_a_field_that_does_not_fit_is_named(said: Any, pointer: str, sentence: s
 
 
 @pytest.mark.parametrize(
-    ("said", "sentence"),
+    ("said", "field", "sentence"),
     [
-        ({"operator": "exists", "value": 1}, "no value beside exists"),
-        ({"operator": "equals"}, "expected `value` beside equals, found nothing"),
-        ({"operator": "equals", "values": [1]}, "found `values`"),
-        ({"operator": "in"}, "`values` beside in"),
-        ({"operator": "in", "values": []}, "`values` beside in"),
-        ({"operator": "notIn", "value": 1}, "found `value`"),
-        ({"operator": "gt", "value": "10"}, "finite number beside gt, found a string"),
-        ({"operator": "gt", "value": True}, "finite number beside gt, found a boolean"),
-        ({"operator": "regex", "value": 1}, "as a string, found a number"),
-        ({"operator": "regex", "value": "x" * 513}, "at most 512"),
-        ({"operator": "regex", "value": "a", "flags": "ix"}, "flags of g i m s u y, found 'x'"),
-        ({"operator": "regex", "value": "a", "flags": "i", "caseSensitive": True}, "found both"),
-        ({"operator": "equals", "value": 1, "flags": "i"}, "no flags beside equals"),
-        ({"operator": "gt", "value": 1, "caseSensitive": False}, "no caseSensitive beside gt"),
-        ({"operator": "exists", "orMissing": True}, "no orMissing beside exists"),
+        ({"operator": "exists", "value": 1}, "/value", "no value beside exists"),
+        ({"operator": "equals"}, "", "expected `value` beside equals, found nothing"),
+        ({"operator": "equals", "values": [1]}, "/values", "found `values`"),
+        ({"operator": "in"}, "", "`values` beside in"),
+        ({"operator": "in", "values": []}, "/values", "`values` beside in"),
+        ({"operator": "notIn", "value": 1}, "/value", "found `value`"),
+        ({"operator": "gt", "value": "10"}, "/value", "finite number beside gt, found a string"),
+        ({"operator": "gt", "value": True}, "/value", "finite number beside gt, found a boolean"),
+        ({"operator": "regex", "value": 1}, "/value", "as a string, found a number"),
+        ({"operator": "regex", "value": "x" * 513}, "/value", "at most 512"),
+        (
+            {"operator": "regex", "value": "a", "flags": "ix"},
+            "/flags",
+            "flags of g i m s u y, found 'x'",
+        ),
+        (
+            {"operator": "regex", "value": "a", "flags": "i", "caseSensitive": True},
+            "/flags",
+            "found both",
+        ),
+        ({"operator": "equals", "value": 1, "flags": "i"}, "/flags", "no flags beside equals"),
+        (
+            {"operator": "gt", "value": 1, "caseSensitive": False},
+            "/caseSensitive",
+            "no caseSensitive beside gt",
+        ),
+        ({"operator": "exists", "orMissing": True}, "/orMissing", "no orMissing beside exists"),
     ],
 )
-def test_an_operand_that_does_not_fit_its_operator_is_refused(said: Any, sentence: str) -> None:
+def test_an_operand_that_does_not_fit_its_operator_is_refused(
+    said: Any, field: str, sentence: str
+) -> None:
     clause = {"path": "$.payload.x", **said}
 
     found = faults(PLAIN | {"predicates": [{"any": [{"not": clause}]}]})
 
-    assert list(found) == ["/predicates/0/any/0/not"]
-    assert sentence in found["/predicates/0/any/0/not"]
+    place = f"/predicates/0/any/0/not{field}"
+    assert list(found) == [place]
+    assert sentence in found[place]
 
 
 def test_more_than_a_hundred_values_are_refused() -> None:

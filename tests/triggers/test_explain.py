@@ -23,10 +23,25 @@ def filtered(payload: Any) -> Explanation:
 
 def test_the_first_comparison_that_did_not_hold_is_the_answer() -> None:
     assert filtered({"tier": "tin", "n": 9}).sentence() == (
-        "not started: $.payload.tier equals 'gold', found 'tin'"
+        'not started: $.payload.tier equals "gold", found "tin"'
     )
-    assert filtered({"tier": "gold"}).sentence() == (
-        "not started: $.payload.n gt 3, but there is nothing there"
+    assert filtered({"tier": "gold"}).sentence() == ("not started: $.payload.n gt 3, found nothing")
+
+
+def test_what_is_asked_and_what_is_found_is_said_as_json() -> None:
+    def said(clause: dict[str, Any], payload: Any) -> str:
+        trace = predicates(clause).trace(document(payload))
+        filtered = Explanation("t", 1, "e", 1, Stage.PREDICATES, "filtered", None, NOON, trace)
+        return filtered.sentence().removeprefix("not started: $.payload.x ")
+
+    path = {"path": "$.payload.x"}
+    assert said({**path, "operator": "exists"}, {}) == "exists, found nothing"
+    assert said({**path, "operator": "in", "values": [True, None]}, {"x": {"a": None}}) == (
+        'in [true,null], found {"a":null}'
+    )
+    inner = {**path, "operator": "equals", "value": "test"}
+    assert said({"not": inner}, {"x": "test"}) == (
+        'not started: not $.payload.x equals "test", found "test"'
     )
 
 

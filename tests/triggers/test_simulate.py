@@ -11,14 +11,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.triggers.evaluating import NOON, World, stored, trigger
+from tests.triggers.evaluating import NOON, SOURCE, World, stored, trigger
 
 from penstock.envelope.envelope import Stored
 from penstock.triggers.delivery import RunEnd
+from penstock.triggers.limits import Limits, SourceLimit
 from penstock.triggers.simulate import simulate, simulate_in_processes
 from penstock.triggers.words import Status
 
 KEY = "{{ event.payload.key }}"
+THREE = Limits(sources=(SourceLimit(SOURCE, 3, 60_000, 60_000),))
 
 
 def minutes(count: int, **fields: Any) -> list[Stored]:
@@ -58,6 +60,28 @@ def test_a_throttle_spreads_launches_in_simulated_time() -> None:
     assert found.launches == 4
     assert found.statuses == Counter(launched=4, throttled=8)
     assert found.wire()["peakLaunchesPerMinute"] == 2
+
+
+def test_events_over_the_limit_of_their_source_are_judged_when_it_may_go_on() -> None:
+    (found,) = simulate([trigger()], minutes(12), THREE)
+
+    # Three at noon, then the source waits a minute from the fourth on; so on from 12:01:30.
+    assert [sample.position for sample in found.samples] == [1, 2, 3, 4, 5, 6]
+    assert [sample.launched_at - NOON for sample in found.samples] == [
+        *(timedelta(seconds=10 * n) for n in range(3)),
+        *[timedelta(seconds=90)] * 3,
+    ]
+    assert (found.launches, found.statuses) == (6, Counter(launched=6, pending=6))
+
+
+def test_a_long_line_before_a_limited_source_moves_at_its_pace() -> None:
+    busy = [stored(n + 1, {}, NOON + timedelta(milliseconds=n)) for n in range(20_000)]
+    late = stored(20_001, {}, NOON + timedelta(hours=1), source="another.source")
+
+    (found,) = simulate([trigger()], [*busy, late], THREE)
+
+    assert found.launches == 3 * 60 + 1
+    assert found.statuses["pending"] == 20_001 - found.launches
 
 
 def test_runs_take_as_long_as_is_assumed() -> None:
@@ -133,9 +157,10 @@ def test_processes_change_no_answer() -> None:
             {"per": "batch", "groupKey": KEY, "batchMaxEvents": 3, "batchTimeoutMs": 30_000},
         ]
     ),
+    st.sampled_from([Limits(), THREE, Limits(sources=(SourceLimit("*", 1, 30_000, 10_000),))]),
 )
 def test_a_simulation_decides_as_the_twin_on_the_same_clock(
-    gaps: list[tuple[int, str]], spec: dict[str, Any]
+    gaps: list[tuple[int, str]], spec: dict[str, Any], limits: Limits
 ) -> None:
     draft = trigger(**spec)
     events, at = [], NOON
@@ -143,16 +168,18 @@ def test_a_simulation_decides_as_the_twin_on_the_same_clock(
         at += timedelta(seconds=gap)
         events.append(stored(n + 1, {"key": key}, at))
 
-    (found,) = simulate([draft], events, run_ms=45_000)
+    (found,) = simulate([draft], events, limits, run_ms=45_000)
 
-    world = World(draft)
+    world = World(draft, limits=limits)
     for event in events:
         _live_until(world, event.received_at)
         world.twin.store(event)
         world.twin.run_pass()
     _live_until(world, at)
     assert found.launches == len(world.twin.runs)
-    assert found.statuses == Counter(str(d.status) for d in world.all())
+    held = [h for h in world.twin.tables.held.values() if h.released_pass is None]
+    expected = Counter(str(d.status) for d in world.all())
+    assert found.statuses == expected + Counter(pending=len(held))
 
 
 def _live_until(world: World, until: datetime) -> None:

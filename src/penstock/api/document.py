@@ -11,8 +11,8 @@ from typing import TypeVar
 from pydantic import ValidationError
 from starlette.requests import Request
 
-from penstock.api.body import JSON, read_bytes, require_media_type
-from penstock.api.problems import RequestRefused
+from penstock.api.body import JSON, body_invalid, read_bytes, require_media_type
+from penstock.api.versions import merge_patched
 from penstock.base.errors import Fault
 from penstock.envelope.codec import decode
 from penstock.envelope.envelope import JsonObject
@@ -20,13 +20,12 @@ from penstock.workflows.forms import Form, form_faults
 
 _NODES_MAX = 20_000
 _DEPTH_MAX = 80  # a schema inside a definition may nest deeper than an event
-_SHOWN = 5
 AnyForm = TypeVar("AnyForm", bound=Form)
 
 
-async def read_object(request: Request) -> JsonObject:
-    """The body as an object, unchecked beyond that."""
-    require_media_type(request, JSON)
+async def read_object(request: Request, *accepted: str) -> JsonObject:
+    """The body as an object, unchecked beyond that; JSON unless other kinds are accepted."""
+    require_media_type(request, *(accepted or (JSON,)))
     raw = await read_bytes(request)
     tree = decode(raw, bytes_max=len(raw), nodes_max=_NODES_MAX, depth_max=_DEPTH_MAX)
     if not isinstance(tree, dict):
@@ -43,14 +42,20 @@ async def read_form(request: Request, form: type[AnyForm]) -> AnyForm:
         raise body_invalid(form_faults(error)) from None
 
 
-def merged(kept: JsonObject, given: JsonObject, form: type[Form]) -> JsonObject:
+def merged(
+    kept: JsonObject, given: JsonObject, form: type[Form], *, deeply: bool = False
+) -> JsonObject:
     """What is kept with what is given in its place; null takes a field of the form away.
 
-    A field that the form does not have stays, so that it is refused and not passed over.
+    A field that the form does not have stays, so that it is refused and not passed over. `deeply`,
+    what is given is a merge patch and reaches inside the fields.
     """
     if not given:
         raise body_invalid([Fault("", "expected at least one field to change, found none")])
     known = {field.alias or name for name, field in form.model_fields.items()}
+    unknown = {name: value for name, value in given.items() if name not in known}
+    if deeply:
+        return merge_patched(kept, given) | unknown
     gone = {name for name, value in given.items() if value is None and name in known}
     return {name: value for name, value in {**kept, **given}.items() if name not in gone}
 
@@ -65,23 +70,3 @@ def take(document: JsonObject, name: str, *words: str) -> str | None:
             [Fault(f"/{name}", f"expected {' or '.join(words)}, found something else")]
         )
     return found
-
-
-def take_version(document: JsonObject) -> int | None:
-    """Take the version that the caller read out of a document; None when it names none."""
-    found = document.pop("version", None)
-    if found is not None and (isinstance(found, bool) or not isinstance(found, int)):
-        raise body_invalid([Fault("/version", "expected a whole number, found something else")])
-    return found
-
-
-def body_invalid(faults: list[Fault]) -> RequestRefused:
-    """The answer to a body that does not fit."""
-    said = "; ".join(f"{fault.pointer or '/'}: {fault.detail}" for fault in faults[:_SHOWN])
-    return RequestRefused(
-        422,
-        "body_invalid",
-        said,
-        remedy="Correct the fields that `errors` names; /openapi.json has the shape.",
-        faults=tuple(faults),
-    )

@@ -48,6 +48,7 @@ _STATUS = {
     "setup_incomplete": 503,
     "workflow_invalid": 422,
     "workflow_conflict": 409,
+    "workflow_changed": 412,
     "workflow_disabled": 409,
     "parameters_invalid": 422,
     "run_key_invalid": 422,

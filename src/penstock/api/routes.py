@@ -127,6 +127,7 @@ ROWS = (
     Row("GET",    "/workflows/{slug}/schedules",              schedules.list_of_workflow, LOOK),
     Row("POST",   "/workflows/{slug}/schedules",              schedules.create_schedule, WRITE),
     Row("GET",    "/workflow-schedules",                      schedules.list_schedules,  LOOK),
+    Row("GET",    "/workflow-schedules/{schedule_id}",        schedules.show_schedule,   LOOK),
     Row("PATCH",  "/workflow-schedules/{schedule_id}",        schedules.change_schedule, WRITE),
     Row("DELETE", "/workflow-schedules/{schedule_id}",        schedules.delete_schedule, WRITE),
     Row("GET",    "/workflow-services",                       services.list_services,    LOOK),

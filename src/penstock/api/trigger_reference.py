@@ -6,7 +6,7 @@ from typing import Any
 
 from penstock.api.handlers.backtest import Backtesting, Previewing
 from penstock.api.handlers.pauses import Pausing, Resuming, Retrying
-from penstock.api.handlers.triggers import MERGE_PATCH
+from penstock.api.versions import MERGE_PATCH
 from penstock.triggers.trigger import TriggerSpec
 
 _JSON = "application/json"

@@ -15,6 +15,7 @@ from penstock.api.handlers import run_figures, runs, traces
 from penstock.api.handlers.callbacks import Said
 from penstock.api.handlers.services import NewService
 from penstock.api.handlers.workflows import NewRun
+from penstock.api.versions import MERGE_PATCH
 from penstock.workflows.definition import WorkflowDefinition
 from penstock.workflows.forms import Form
 from penstock.workflows.schedule import ScheduleSpec
@@ -24,6 +25,7 @@ _SPAN = {
     "range": f"{', '.join(RANGES)}; default {RANGE_DEFAULT}, counted back from `to`",
     "from": "RFC 3339, instead of range", "to": "RFC 3339; default now",
 }  # fmt: skip
+_PAST = "If-Match names a version that is past"
 _STATUS = "pending, running, succeeded, failed, canceled; comma or repeat for several"
 
 _EVENTS = f"events at most, default {traces.EVENTS_DEFAULT}, up to {traces.EVENTS_MAX}"
@@ -60,10 +62,9 @@ def _partly(schema: dict[str, Any]) -> dict[str, Any]:
     properties = {
         name: {"anyOf": [each, {"type": "null"}]} for name, each in schema["properties"].items()
     }
-    version = {"type": "integer", "description": "refuse the change when it is no longer this one"}
     rest = {name: value for name, value in schema.items() if name != "required"}
     rest["$id"] = f"{schema['$id']}:change"
-    return {**rest, "properties": {**properties, "version": version}, "minProperties": 1}
+    return {**rest, "properties": properties, "minProperties": 1}
 
 
 def _with_status(schema: dict[str, Any]) -> dict[str, Any]:
@@ -93,19 +94,23 @@ _SCHEDULE = _schema(ScheduleSpec)
 BODIES: dict[str, dict[str, Any]] = {
     "POST /v1/workflow-callbacks/{message_id}": {_JSON: _schema(Said)},
     "POST /workflows": {_JSON: _WORKFLOW},
-    "PATCH /workflows/{slug}": {_JSON: _partly(_WORKFLOW)},
+    "PATCH /workflows/{slug}": dict.fromkeys((_JSON, MERGE_PATCH), _partly(_WORKFLOW)),
     "POST /workflows/{slug}/run": {_JSON: _schema(NewRun)},
     "POST /workflows/{slug}/schedules": {_JSON: _SCHEDULE},
-    "PATCH /workflow-schedules/{schedule_id}": {_JSON: _partly(_SCHEDULE)},
+    "PATCH /workflow-schedules/{schedule_id}": dict.fromkeys(
+        (_JSON, MERGE_PATCH), _partly(_SCHEDULE)
+    ),
     "PUT /workflow-services/{slug}": {_JSON: _schema(NewService)},
 }
 ANSWERS: dict[str, dict[int, str]] = {
     "POST /v1/workflow-callbacks/{message_id}": {202: "heard; the step goes on within seconds"},
-    "POST /workflows": {201: "made"},
-    "DELETE /workflows/{slug}": {204: "gone; its versions and runs stay"},
+    "POST /workflows": {201: "made; ETag is its version"},
+    "PATCH /workflows/{slug}": {200: "what it says now", 412: _PAST},
+    "DELETE /workflows/{slug}": {204: "gone; its versions and runs stay", 412: _PAST},
     "POST /workflows/{slug}/run": {202: "started; follow it under /workflow-runs/{id}"},
-    "POST /workflows/{slug}/schedules": {201: "made"},
-    "DELETE /workflow-schedules/{schedule_id}": {204: "gone"},
+    "POST /workflows/{slug}/schedules": {201: "made; ETag is its version"},
+    "PATCH /workflow-schedules/{schedule_id}": {200: "what it says now", 412: _PAST},
+    "DELETE /workflow-schedules/{schedule_id}": {204: "gone", 412: _PAST},
     "PUT /workflow-services/{slug}": {200: "changed", 201: "registered"},
     "DELETE /workflow-services/{slug}": {204: "gone"},
     "POST /workflow-runs/{run_id}/replay": {202: "a new run was started"},

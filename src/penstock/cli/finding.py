@@ -78,13 +78,17 @@ def _below(folder: Path) -> list[Path]:
     return sorted(file for file in folder.rglob("*") if file.suffix in _ENDINGS and file.is_file())
 
 
-def read_triggers(path: Path) -> list[Item]:
-    """The triggers that a file describes; FilesInvalid names the line of every fault."""
+def read_triggers(path: Path, *, only: bool = True) -> list[Item]:
+    """The triggers that a file describes; FilesInvalid names the line of every fault.
+
+    Whatever else it describes is refused, unless it may stand beside them.
+    """
     from penstock.triggers.files import Kind, read_files
 
-    items = read_files(read_texts(path))
-    others = [f"{item.kind} {item.name}" for item in items if item.kind is not Kind.TRIGGER]
-    if others or not items:
+    found = read_files(read_texts(path))
+    items = [item for item in found if item.kind is Kind.TRIGGER]
+    others = [f"{item.kind} {item.name}" for item in found if item.kind is not Kind.TRIGGER]
+    if not items or (only and others):
         raise Refused(
             "files_invalid",
             f"expected triggers in {path}, found {', '.join(others[:_SHOWN]) or 'none'}",

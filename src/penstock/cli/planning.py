@@ -20,7 +20,7 @@ from penstock.base.errors import PenstockError
 from penstock.cli.fields import rows, text
 from penstock.cli.finding import TRIGGERS, full_name, path_of, read_texts, version_of
 from penstock.cli.refused import Refused
-from penstock.envelope.envelope import JsonObject, JsonValue
+from penstock.envelope.envelope import JsonObject
 from penstock.triggers.files import Action, Change, Check, Item, Kind, plan, read_files
 from penstock.triggers.trigger import TriggerSpec
 from penstock.workflows.definition import WorkflowDefinition
@@ -184,15 +184,15 @@ def _update(client: Client, change: Change, wanted: Item, shown: JsonObject) -> 
     elif change.kind is Kind.TRIGGER:
         client.patch(path_of(shown), said, version_of(shown))
     else:
-        version: JsonValue = shown.get("version")
-        client.patch(_path(change.kind, shown), {**said, "version": version})
+        client.patch(_path(change.kind, shown), said, version_of(shown))
 
 
 def _delete(client: Client, kind: Kind, shown: JsonObject) -> None:
-    if kind is Kind.TRIGGER:
-        client.delete(path_of(shown), version_of(shown))
-    else:
+    if kind is Kind.SERVICE:
         client.delete(_path(kind, shown))
+    else:
+        place = path_of(shown) if kind is Kind.TRIGGER else _path(kind, shown)
+        client.delete(place, version_of(shown))
 
 
 def _path(kind: Kind, shown: JsonObject) -> str:

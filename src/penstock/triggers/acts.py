@@ -18,10 +18,10 @@ from penstock.base.clock import format_instant
 from penstock.triggers import breaker
 from penstock.triggers.delivery import Act, ActOutcome, Delivery, Held, Pause, SourcePause
 from penstock.triggers.ongoing import Ongoing
-from penstock.triggers.sources import FORCED_AT, drop, set_source_pause
+from penstock.triggers.sources import drop, set_source_pause
 from penstock.triggers.state import SourceState
 from penstock.triggers.waiting import TriggerState
-from penstock.triggers.words import ActKind, Reason, RetryState, Stage, Target
+from penstock.triggers.words import FORCED_AT, ActKind, Reason, RetryState, Stage, Target
 
 _BY_OPERATOR = "paused_by_operator"
 
@@ -141,7 +141,7 @@ def _force_delivery(p: Ongoing, act: Act) -> str | None:
     if found is None:
         return "no waiting delivery by that id"
     state, delivery = found
-    said = {"forcedBy": act.by, "forcedAt": format_instant(p.at)}
+    said = {"forcedBy": act.by, FORCED_AT: format_instant(p.at)}
     batch = state.batch_of(delivery)
     if batch is not None and batch.lead is None:  # an open batch closes now, as if it had timed out
         for _, name in list(batch.members):
@@ -191,7 +191,8 @@ def _force_event(p: Ongoing, act: Act) -> str | None:
     source, held = found
     said = {**held.metadata, "forcedBy": act.by, FORCED_AT: format_instant(p.at)}
     forced = replace(held, metadata=said, next_attempt_at=p.at)
-    source.held[held.position] = p.held[held.position] = forced
+    source.hold(forced)
+    p.held[held.position] = forced
     return None
 
 

@@ -83,10 +83,20 @@ class Leaf(Edge):
 
     @model_validator(mode="after")
     def _fits(self) -> Leaf:
-        for fault in (operator_fault(self), _case_fault(self), _flags_fault(self)):
+        checks = (
+            (operator_fault, self._operand), (_case_fault, "caseSensitive"),
+            (_missing_fault, "orMissing"), (_flags_fault, "flags"),
+        )  # fmt: skip
+        for check, field in checks:
+            fault = check(self)
             if fault is not None:
-                raise PydanticCustomError("clause", "{fault}", {"fault": fault})
+                raise PydanticCustomError("clause", "{fault}", {"fault": fault, "field": field})
         return self
+
+    @property
+    def _operand(self) -> str:
+        """The field that the operand was given in; empty when there is none."""
+        return "value" if self.has_value else "values" if self.values is not None else ""
 
     @property
     def has_value(self) -> bool:
@@ -203,6 +213,10 @@ def _pattern_fault(value: JsonValue) -> str | None:
 def _case_fault(leaf: Leaf) -> str | None:
     if leaf.case_sensitive is not None and leaf.operator not in _CASED:
         return f"expected no caseSensitive beside {leaf.operator}, found one"
+    return None
+
+
+def _missing_fault(leaf: Leaf) -> str | None:
     if leaf.or_missing and leaf.operator is Operator.EXISTS:
         return "expected no orMissing beside exists, found one"
     return None

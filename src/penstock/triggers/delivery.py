@@ -20,6 +20,7 @@ from typing import TypeAlias
 from penstock.envelope.envelope import JsonObject, JsonValue, Stored
 from penstock.triggers.trigger import Trigger
 from penstock.triggers.words import (
+    FORCED_AT,
     HOLDING,
     WAITING,
     ActKind,
@@ -165,6 +166,11 @@ class Held:
     retry_state: RetryState = RetryState.SCHEDULED  # completed: judged; cancelled: never judged
     released_pass: int | None = None
     metadata: Mapping[str, JsonValue] = field(default_factory=dict)
+
+    @property
+    def is_forced(self) -> bool:
+        """Whether an operator wants it judged by the next pass, past the pause of its source."""
+        return FORCED_AT in self.metadata and self.retry_state is RetryState.SCHEDULED
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ def next_due(p: Ongoing) -> datetime | None:
         if source.held:
             pause = source.pause if source.is_paused(p.at) else None
             instants.append(p.at if pause is None else pause.until)
-            if any("forcedAt" in held.metadata for held in source.held.values()):
+            if source.forced:
                 instants.append(p.at)
     known = [max(at, p.at) for at in instants if at is not None]
     return min(known, default=None)

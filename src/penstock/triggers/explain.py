@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from penstock.base.clock import format_instant
+from penstock.envelope.codec import encode
 from penstock.envelope.envelope import JsonObject
 from penstock.triggers.delivery import HistoryEntry
 from penstock.triggers.trace import Trace
@@ -83,14 +84,16 @@ def first_failure(trace: Trace) -> str | None:
     """The first comparison that did not hold, as a sentence; None when all is well."""
     if trace.outcome:
         return None
-    if trace.path is None:
-        inner = (first_failure(each) for each in trace.inner)
-        return next((said for said in inner if said is not None), f"{trace.operator} did not hold")
-    if trace.missing:
-        return f"{trace.path} {trace.operator} {_operand(trace)}, but there is nothing there"
-    shown = ", ".join(repr(value) for value in trace.actual)
-    return f"{trace.path} {trace.operator} {_operand(trace)}, found {shown}"
+    if trace.path is not None:
+        return _comparison(trace)
+    if trace.operator == "not" and trace.inner[0].path is not None:
+        return f"not {_comparison(trace.inner[0])}"
+    inner = (first_failure(each) for each in trace.inner)
+    return next((said for said in inner if said is not None), f"{trace.operator} did not hold")
 
 
-def _operand(trace: Trace) -> str:
-    return "" if trace.operator == "exists" else repr(trace.operand)
+def _comparison(trace: Trace) -> str:
+    """What was asked, and what was there, both as JSON."""
+    asked = "" if trace.operator == "exists" else f" {encode(trace.operand).decode()}"
+    found = ", ".join(encode(value).decode() for value in trace.actual) or "nothing"
+    return f"{trace.path} {trace.operator}{asked}, found {found}"

@@ -38,6 +38,8 @@ def faults_of(error: ValidationError, model: type[BaseModel]) -> list[Fault]:
         context = each.get("ctx", {})
         if each["type"] == "between":
             pointer = f"/{context['field']}"
+        elif each["type"] == "clause" and context["field"]:
+            pointer += f"/{context['field']}"
         if each["type"] == "extra_forbidden":
             detail = _unknown(str(each["loc"][-1]), branch or model)
         else:

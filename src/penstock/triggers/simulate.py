@@ -1,11 +1,11 @@
 """Say what a trigger would have done over past events: the same decisions, on a simulated clock.
 
-    events ──▶ wanted? matches? ──▶ pass at receivedAt ──▶ Simulated
-                                       ▲ timers and ended runs in between, when they are due
+    events ── gate ──▶ wanted? matches? ──▶ pass at that instant ──▶ Simulated
+           sources' pace                   ▲ timers and ended runs in between, when they are due
 
 What a record does not have is assumed: a run takes as long as `run_ms` says, every launch starts,
-and no source is held back. Triggers are simulated side by side, in several processes when there are
-several; they are independent, so that changes no answer.
+and nobody pauses anything by hand. Triggers are simulated side by side, in several processes when
+there are several; they are independent, so that changes no answer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import multiprocessing
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -23,6 +23,7 @@ from penstock.envelope.envelope import JsonObject, Stored
 from penstock.store.view import is_expired
 from penstock.triggers.compiled import CompiledTrigger, compile_trigger
 from penstock.triggers.delivery import Launch, Launched, LaunchOutcome, RunEnd
+from penstock.triggers.gate import SourceGate
 from penstock.triggers.inputs import PassInputs
 from penstock.triggers.limits import Limits
 from penstock.triggers.passes import run_pass
@@ -34,6 +35,7 @@ from penstock.triggers.sight import Sight, Sights
 from penstock.triggers.simulated import Place, Simulated
 from penstock.triggers.state import State
 from penstock.triggers.trigger import Trigger, TriggerStatus
+from penstock.triggers.words import Status
 
 EventSource: TypeAlias = Callable[[], Iterable[Stored]]  # called in each process; picklable
 
@@ -58,14 +60,18 @@ class Simulation:
         self._number = 0
         self._next_due: datetime | None = None
 
-    def judge(self, stored: Stored, document: JsonObject, *, is_match: bool) -> None:
+    def judge(self, stored: Stored, at: datetime, document: JsonObject, *, is_match: bool) -> None:
         """Judge an event that matches or has expired, after everything that is due before it."""
-        self.advance(stored.received_at)
+        self.advance(at)
         self.found.matches += is_match
         self._log.add(stored)
         sight = Sight(stored, (self.compiled,))
         sight.know(document, (self.compiled,) if is_match else ())
-        self._pass(stored.received_at, sight)
+        self._pass(at, sight)
+
+    def count_held(self) -> None:
+        """Count an event that its source still holds back: no trigger has seen it."""
+        self.found.statuses[str(Status.PENDING)] += 1
 
     def advance(self, until: datetime) -> None:
         """Let timers ring and runs end, up to an instant."""
@@ -134,27 +140,46 @@ def simulate(
     runs = {c.trigger.id: Simulation(c, limits or Limits(), run_ms, causes) for c in roster}
     looks: Counter[int] = Counter()
     seen: dict[int, Candidates] = {}
-    first, last, count = None, None, 0
-    for stored in events:
+    gate, walk = SourceGate(limits or Limits()), _Walk(events, causes)
+    for at, stored in gate.paced(walk):
         envelope = stored.envelope
-        first, last, count = first or stored, stored, count + 1
-        if envelope.causation_id is not None:
-            causes[envelope.tenant_id, envelope.id] = envelope.causation_id
         candidates = roster.candidates(envelope.tenant_id, envelope.type, envelope.source)
         if not candidates:
             continue
         looks[id(candidates)] += 1
         seen[id(candidates)] = candidates
         document = document_of(stored)
-        late = is_expired(envelope, stored.received_at)
+        late = is_expired(envelope, at)
         for each in candidates:
             is_match = not late and each.predicates.test(document)
             if is_match or late:
-                runs[each.trigger.id].judge(stored, document, is_match=is_match)
+                runs[each.trigger.id].judge(stored, at, document, is_match=is_match)
     for name, group in seen.items():
         for each in group:
             runs[each.trigger.id].found.verdicts += looks[name]
-    return [runs[trigger.id].end(first, last, count) for trigger in triggers]
+    for stored in gate.held.values():
+        envelope = stored.envelope
+        for each in roster.candidates(envelope.tenant_id, envelope.type, envelope.source):
+            runs[each.trigger.id].count_held()
+    return [runs[trigger.id].end(walk.first, walk.last, walk.count) for trigger in triggers]
+
+
+class _Walk:
+    """The events as they are read, and what is to be known of those that were."""
+
+    def __init__(self, events: Iterable[Stored], causes: dict[tuple[str, str], str]) -> None:
+        self._events, self._causes = events, causes
+        self.first: Stored | None = None
+        self.last: Stored | None = None
+        self.count = 0
+
+    def __iter__(self) -> Iterator[Stored]:
+        for stored in self._events:
+            envelope = stored.envelope
+            self.first, self.last, self.count = self.first or stored, stored, self.count + 1
+            if envelope.causation_id is not None:
+                self._causes[envelope.tenant_id, envelope.id] = envelope.causation_id
+            yield stored
 
 
 def simulate_in_processes(

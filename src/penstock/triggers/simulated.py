@@ -1,4 +1,4 @@
-"""Hold what a trigger would have done over past events."""
+"""Hold what a trigger would have done over past events, or did."""
 
 from __future__ import annotations
 
@@ -101,16 +101,20 @@ class Simulated:
 
     def count_launch(self, launch: Launch) -> None:
         """Count a run that would have launched."""
-        at, event = launch.launched_at, launch.events[-1]
+        event = launch.events[-1]
+        self.note_launch(
+            Sample(
+                event.envelope.id, event.position, launch.launched_at, launch.run_key,
+                launch.parameters, len(launch.events),
+            )
+        )  # fmt: skip
+
+    def note_launch(self, launch: Sample) -> None:
+        """Count a run; the first few are shown."""
         self.launches += 1
-        self.minutes[at.replace(second=0, microsecond=0)] += 1
+        self.minutes[launch.launched_at.replace(second=0, microsecond=0)] += 1
         if len(self.samples) < SAMPLES_MAX:
-            self.samples.append(
-                Sample(
-                    event.envelope.id, event.position, at, launch.run_key, launch.parameters,
-                    len(launch.events),
-                )
-            )  # fmt: skip
+            self.samples.append(launch)
 
 
 def _coverage(first: Place | None, last: Place | None) -> JsonObject | None:

@@ -14,13 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+from penstock.base.clock import format_instant
 from penstock.envelope.envelope import Stored
 from penstock.triggers.delivery import Held, SourcePause
 from penstock.triggers.ongoing import Ongoing
 from penstock.triggers.state import SourceName, SourceState
 from penstock.triggers.words import RetryState
-
-FORCED_AT = "forcedAt"
 
 
 def let_through(p: Ongoing, events: Sequence[Stored], judge: Callable[[Stored], None]) -> None:
@@ -58,16 +57,16 @@ def release_held(p: Ongoing, judge: Callable[[Stored], None]) -> None:
 def _release_forced(
     p: Ongoing, source: SourceState, most: int, judge: Callable[[Stored], None]
 ) -> int:
-    forced = [held for held in source.held.values() if FORCED_AT in held.metadata][:most]
-    for held in forced:
-        _release(p, source, held, judge)
+    forced = sorted(source.forced)[:most]
+    for position in forced:
+        _release(p, source, source.held[position], judge)
     return len(forced)
 
 
 def drop(p: Ongoing, source: SourceState, held: Held, by: str) -> None:
     """Take a held event out of the line: no trigger will see it."""
-    del source.held[held.position]
-    metadata = {**held.metadata, "cancelledBy": by}
+    source.let_go(held.position)
+    metadata = {**held.metadata, "cancelledBy": by, "cancelledAt": format_instant(p.at)}
     p.held[held.position] = replace(
         held, retry_state=RetryState.CANCELLED, released_pass=p.number, metadata=metadata,
         next_attempt_at=None,
@@ -129,7 +128,8 @@ def _hold(p: Ongoing, name: SourceName, source: SourceState, stored: Stored) -> 
         reason="in_order" if pause is None else pause.reason,
         next_attempt_at=p.at if pause is None else pause.until,
     )
-    source.held[held.position] = p.held[held.position] = held
+    source.hold(held)
+    p.held[held.position] = held
     p.source_tally(name).throttled += 1
 
 
@@ -140,11 +140,12 @@ def _note_refusal(p: Ongoing, source: SourceState, held: Held) -> None:
         again = replace(
             held, attempts=held.attempts + 1, next_attempt_at=pause.until, reason=pause.reason
         )
-        source.held[held.position] = p.held[held.position] = again
+        source.hold(again)
+        p.held[held.position] = again
 
 
 def _release(p: Ongoing, source: SourceState, held: Held, judge: Callable[[Stored], None]) -> None:
-    del source.held[held.position]
+    source.let_go(held.position)
     p.held[held.position] = replace(
         held, retry_state=RetryState.COMPLETED, released_pass=p.number, next_attempt_at=None,
         attempts=held.attempts + 1,

@@ -22,11 +22,12 @@ SourceName: TypeAlias = tuple[str, str]  # tenant and source
 class SourceState:
     """What one source's events depend on before any trigger sees them."""
 
-    __slots__ = ("_total", "counts", "held", "pause")
+    __slots__ = ("_total", "counts", "forced", "held", "pause")
 
     def __init__(self) -> None:
         self.pause: SourcePause | None = None
         self.held: dict[int, Held] = {}  # by position, in order
+        self.forced: dict[int, None] = {}  # positions of held events that are to go now, in order
         self.counts: deque[tuple[datetime, int]] = deque()  # let through: when, how many
         self._total = 0
 
@@ -39,8 +40,20 @@ class SourceState:
         """Another one with the same contents."""
         twin = SourceState()
         twin.pause, twin.held, twin.counts = self.pause, dict(self.held), deque(self.counts)
+        twin.forced = dict(self.forced)
         twin._total = self._total
         return twin
+
+    def hold(self, held: Held) -> None:
+        """Keep an event in the line, or what is new about it."""
+        self.held[held.position] = held
+        if held.is_forced:
+            self.forced[held.position] = None
+
+    def let_go(self, position: int) -> None:
+        """Take an event out of the line."""
+        del self.held[position]
+        self.forced.pop(position, None)
 
     def is_paused(self, at: datetime) -> bool:
         """Whether its events wait."""
@@ -86,7 +99,7 @@ class State:
         for run in kept.active:
             state.of(run.trigger_id).run_started(run.run_id, run.group_key)
         for held in sorted(kept.held, key=lambda h: h.position):
-            state.source((held.tenant_id, held.source)).held[held.position] = held
+            state.source((held.tenant_id, held.source)).hold(held)
         for source_pause in kept.source_pauses:
             state.source((source_pause.tenant_id, source_pause.source)).pause = source_pause
         for window in kept.windows:

@@ -191,8 +191,9 @@ def _faults_between(spec: TriggerSpec) -> list[tuple[str, str]]:
         ("batchTimeoutMs", spec.batch_timeout_ms),
     ):
         if (value is None) == (spec.per is Per.BATCH):
-            verb = "is missing" if value is None else f"found per: {spec.per}"
-            found.append((alias, f"expected {alias} with per: batch, and only there; {verb}"))
+            was = "found nothing" if value is None else f"found it with per: {spec.per}"
+            where = "with per: batch" if value is None else "only with per: batch"
+            found.append((alias, f"expected {alias} {where}, {was}"))
     return found
 
 

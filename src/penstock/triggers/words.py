@@ -35,6 +35,9 @@ class RetryState(StrEnum):
     CANCELLED = "cancelled"  # an operator, or a changed trigger, ended the wait
 
 
+FORCED_AT: Final = "forcedAt"  # in what is noted of a retry: somebody wants it made now
+
+
 class Stage(StrEnum):
     """How far a verdict got, in order."""
 

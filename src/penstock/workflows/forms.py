@@ -113,13 +113,16 @@ def _place(location: Sequence[str | int]) -> list[str | int]:
 def _sentence(found: ErrorDetails) -> str:
     say = _SENTENCES.get(found["type"])
     context = found.get("ctx", {})
+    if found["type"] == "value_error":  # a check of ours said it
+        return str(context["error"])[:200]
     if say is None:
         return found["msg"][:200]
     return say.format(**context)
 
 
 _KINDS = frozenset({"function", "subprocess", "spark", "service", "webhook", "airflow", "fanout"})
-_BRANCHES = frozenset({"str", "SecretRef", "list[any]"})  # of a choice without a discriminator
+# Of a choice without a discriminator.
+_BRANCHES = frozenset({"str", "int", "SecretRef", "list[any]"})
 _SENTENCES = {
     "missing": "expected a required field, found nothing",
     "extra_forbidden": "expected no such field, found one",
@@ -131,12 +134,17 @@ _SENTENCES = {
     "model_attributes_type": "expected an object, found something else",
     "list_type": "expected a list, found something else",
     "literal_error": "expected {expected}, found something else",
+    "string_too_short": "expected at least {min_length} characters, found fewer",
     "string_too_long": "expected at most {max_length} characters, found more",
     "string_pattern_mismatch": "expected text that matches {pattern}, found other text",
     "too_long": "expected at most {max_length} entries, found {actual_length}",
     "too_short": "expected at least {min_length} entries, found {actual_length}",
     "greater_than_equal": "expected at least {ge}, found less",
     "less_than_equal": "expected at most {le}, found more",
+    "datetime_type": "expected an instant as RFC 3339, found something else",
+    "datetime_parsing": "expected an instant as RFC 3339, found other text",
+    "datetime_from_date_parsing": "expected an instant as RFC 3339, found other text",
+    "timezone_aware": "expected an instant with its offset from UTC, found one without",
     "union_tag_not_found": "expected a `type`, found none",
     "union_tag_invalid": "expected a `type` among {expected_tags}, found {tag!r}",
 }

@@ -19,7 +19,15 @@ import structlog
 from penstock.base.errors import NotInProfile
 from penstock.envelope.codec import decode, encode
 from penstock.workflows.plan import WorkPlan
-from penstock.workflows.port import Executor, Failed, Failure, StepCall, StepResult, Succeeded
+from penstock.workflows.port import (
+    Elsewhere,
+    Executor,
+    Failed,
+    Failure,
+    StepCall,
+    StepResult,
+    Succeeded,
+)
 from penstock.workflows.queue.job import LOST_MAX, Claimed, Ended
 from penstock.workflows.run import ENDED
 
@@ -60,9 +68,9 @@ class Hands:
         """Run it; the end of it at once, or None when the inbox will have it."""
         call = claimed.call(work)
         refusal = _refusal(claimed, call)
-        if refusal is not None:
+        if refusal is not None and not self._goes_on_elsewhere(claimed, call):
             return Ended(claimed, work.kind.value, work.slug, self._name, refusal)
-        if self._is_inline(call):
+        if refusal is None and self._is_inline(call):
             return self._run(claimed, work, call)
         self.held[claimed.id] = claimed
         if self._threads < min(self._slots, len(self.held)):
@@ -75,7 +83,8 @@ class Hands:
         """Stop these; what they say when they end is for the fence to judge."""
         for job in jobs:
             claimed = self.held.get(job)
-            if claimed is not None:
+            # One whose run was over when it was taken up is only being ended elsewhere.
+            if claimed is not None and claimed.run_status not in ENDED:
                 self._executor.cancel(claimed.job_run_id)
 
     def close(self) -> None:
@@ -83,13 +92,21 @@ class Hands:
         for _ in range(self._threads):
             self._work.put(None)
 
+    def _goes_on_elsewhere(self, claimed: Claimed, call: StepCall) -> bool:
+        """Whether the run is over while something that this step started may not be."""
+        is_left = claimed.run_status in ENDED and call.token is not None
+        return is_left and isinstance(self._executor, Elsewhere)
+
     def _serve(self) -> None:
         while (item := self._work.get()) is not None:
             self._inbox.put(self._run(*item))
 
     def _run(self, claimed: Claimed, work: WorkPlan, call: StepCall) -> Ended:
         try:
-            result = checked(self._executor.run(call))
+            if isinstance(self._executor, Elsewhere) and self._goes_on_elsewhere(claimed, call):
+                result = self._executor.stop_elsewhere(call)
+            else:
+                result = checked(self._executor.run(call))
         except Exception as error:
             log.exception("an executor raised", step=call.run_step_id)
             result = Failed(Failure.HANDLER_ERROR, f"{type(error).__name__}: {error}")

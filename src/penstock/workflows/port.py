@@ -4,7 +4,8 @@
 
 The queue owns when and how often a step runs; an executor owns how. An executor never raises: what
 its handler raises, prints or breaks is a `Failed` with its reason. `Waiting` gives the worker back
-its place: the call comes again after the pause, with the token that was given, until it ends.
+its place: the call comes again after the pause, with the token that was given, until it ends. When
+its run is over before that, what goes on elsewhere is ended (`Elsewhere`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from penstock.envelope.context import WorkflowContext
 from penstock.envelope.envelope import DEFAULT_TENANT, JsonObject, JsonValue
@@ -95,6 +96,18 @@ class Executor(Protocol):
 
     def cancel(self, call_id: str) -> None:
         """Stop the attempt with this `job_run_id`; nothing happens when it is not running."""
+        ...
+
+
+@runtime_checkable
+class Elsewhere(Protocol):
+    """An executor whose work goes on in another engine between looks, and can be ended there."""
+
+    def stop_elsewhere(self, call: StepCall) -> StepResult:
+        """End what an attempt that waits has started, because its run is over.
+
+        `Failed` when there is nothing more to do, `Waiting` to be called once more after a while.
+        """
         ...
 
 

@@ -48,6 +48,8 @@ class Dags:
         run = heard.path.rpartition("/")[2]
         if run not in self.states:
             return 404, {}, b"{}"
+        if heard.method == "PATCH":
+            self.states[run] = json.loads(heard.body)["state"]
         return 200, {}, json.dumps({"dag_run_id": run, "state": self.states[run]}).encode()
 
 
@@ -151,6 +153,42 @@ def test_a_run_that_takes_too_long_is_out_of_time(dags: Dags, airflow: Airflow) 
 
     assert isinstance(result, Failed)
     assert result.reason == "timed_out"
+
+
+def test_a_run_whose_workflow_run_is_over_is_ended_unless_it_is_over_itself(
+    there: Receiver, dags: Dags, airflow: Airflow
+) -> None:
+    airflow.run(step())
+    token = {"runId": "run-1-step-1"}
+
+    stopped = airflow.stop_elsewhere(step(token=token))
+    again = airflow.stop_elsewhere(step(token=token))
+    dags.states["run-1-step-1"] = "success"
+    late = airflow.stop_elsewhere(step(token=token))
+
+    assert [each.reason for each in (stopped, again, late)] == ["canceled"] * 3  # type: ignore[union-attr]
+    assert dags.states["run-1-step-1"] == "success"
+    assert [heard.method for heard in there.heard] == ["POST", "GET", "PATCH", "GET", "GET"]
+    assert isinstance(airflow.stop_elsewhere(step(token={"runId": "gone"})), Failed)
+    assert isinstance(airflow.stop_elsewhere(step()), Failed)
+
+
+def test_an_airflow_that_does_not_answer_is_told_again_until_the_step_is_out_of_time(
+    there: Receiver, airflow: Airflow
+) -> None:
+    token = {"runId": "r"}
+    there.says(503)
+    assert airflow.stop_elsewhere(step(token=token)) == Waiting(7.0, token)
+    there.answer = lambda _heard: None
+    assert airflow.stop_elsewhere(step(token=token)) == Waiting(7.0, token)
+
+    late = airflow.stop_elsewhere(step(token=token, started_at=NOW - timedelta(seconds=11)))
+    there.says(403)
+    refused = airflow.stop_elsewhere(step(token=token))
+
+    for result in (late, refused):
+        assert isinstance(result, Failed)
+        assert result.reason == "canceled"
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,16 @@ def test_a_broken_executor_is_a_failed_step(jobs: Jobs) -> None:
     assert (result.reason, result.retryable) == ("handler_error", True)
 
 
+@pytest.mark.parametrize("kind", ["airflow", "webhook", "spark"])
+def test_what_cannot_be_ended_elsewhere_is_only_called_off(jobs: Jobs, kind: str) -> None:
+    made = make_executors(ExecutorSettings(), BrokenBook(), jobs=jobs)
+
+    result = made.stop_elsewhere(call("weather", kind=kind, token={"runId": "r"}))
+
+    assert isinstance(result, Failed)
+    assert result.reason == "canceled"
+
+
 def test_a_malformed_setting_stops_the_start() -> None:
     with pytest.raises(SettingsInvalid):
         make_executors(ExecutorSettings(allowed_cidrs=("everything",)), Book())

@@ -16,7 +16,7 @@ from tests.workflows.on_postgres.support import (
 )
 
 from penstock.base.errors import NotFound
-from penstock.workflows.book.conflict import WorkflowConflict
+from penstock.workflows.book.conflict import WorkflowChanged, WorkflowConflict
 from penstock.workflows.book.on_postgres import WorkflowBook
 from penstock.workflows.errors import WorkflowInvalid
 from penstock.workflows.port import Failed, Failure, Service
@@ -44,8 +44,10 @@ def test_a_change_of_a_version_that_is_not_the_newest_is_refused(book: WorkflowB
     book.definitions.create(TENANT, CHAIN, by="ana")
     book.definitions.change(TENANT, "chain", {**CHAIN, "name": "b"}, by="b", expected_version=1)
 
-    with pytest.raises(WorkflowConflict, match="expected version 1"):
+    with pytest.raises(WorkflowChanged, match="expected version 1"):
         book.definitions.change(TENANT, "chain", {**CHAIN, "name": "c"}, by="c", expected_version=1)
+    with pytest.raises(WorkflowChanged, match="found version 2"):
+        book.definitions.delete(TENANT, "chain", by="c", expected_version=1)
     with pytest.raises(WorkflowConflict, match="taken"):
         book.definitions.create(TENANT, CHAIN, by="ana")
     with pytest.raises(WorkflowInvalid, match="slug"):
@@ -87,6 +89,8 @@ def test_a_run_is_shown_with_steps_executions_and_history(shop: Shop, book: Work
 def test_a_step_that_a_worker_holds_is_shown_as_running(shop: Shop, book: WorkflowBook) -> None:
     shop.define(workflow("slow", step("a", handler="wait")))
     run, handlers = shop.start("slow"), Handlers()
+    before = book.runs.run(TENANT, run).wire()
+    assert (before["status"], before["startedAt"]) == ("pending", None)
 
     with shop.working(handlers, name="holder"):
         wait_for(lambda: handlers.calls)
@@ -100,6 +104,7 @@ def test_a_step_that_a_worker_holds_is_shown_as_running(shop: Shop, book: Workfl
     assert (held.status, held.worker, held.job_run_id) == ("running", "holder", f"{run}.a.1")
     assert held.last_heartbeat_at is not None
     assert (running.status, worker.name, worker.active) == ("running", "holder", 1)
+    assert (running.kind, running.job_slug) == ("function", "wait")
     assert (figures.active, figures.waiting) == (1, 0)
     assert book.runs.queue().wire()["counts"] == {
         "waiting": 0, "active": 0, "completed": 1, "failed": 0, "delayed": 0, "paused": 0,

@@ -131,6 +131,7 @@ def test_the_steps_of_a_killed_worker_run_elsewhere_within_three_seconds(shop: S
     assert took_s < 3
     found = WorkflowBook(shop.pool).runs.job_runs(TENANT, run)
     assert (found[0].status, found[0].failure_reason) == ("failed", "worker_lost")
+    assert (found[0].kind, found[0].job_slug) == ("function", "slow")
 
 
 @pytest.mark.prove

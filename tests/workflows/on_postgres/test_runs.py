@@ -200,6 +200,47 @@ def test_a_canceled_run_stops_what_runs_and_never_starts_the_rest(shop: Shop) ->
     assert not shop.acts.cancel(TENANT, run, by="ana")
 
 
+class Engine(Handlers):
+    """Handlers whose work goes on elsewhere until it is ended there, at the second try."""
+
+    def __init__(self) -> None:
+        super().__init__(far=lambda _call: Waiting(600, {"id": 7}))
+        self.stopped: list[StepCall] = []
+
+    def stop_elsewhere(self, call: StepCall) -> StepResult:
+        self.stopped.append(call)
+        if len(self.stopped) == 1:
+            return Waiting(0.01, call.token)
+        return Failed(Failure.CANCELED, "ended there", retryable=False)
+
+
+def test_what_a_canceled_run_has_started_elsewhere_is_ended_there(shop: Shop) -> None:
+    shop.define(workflow("far", step("a", handler="far"), step("b", "a")))
+    run, engine = shop.start("far"), Engine()
+
+    with shop.working(engine):
+        wait_for(lambda: shop.ask("SELECT count(*) FROM jobs WHERE token IS NOT NULL") == [(1,)])
+        assert shop.acts.cancel(TENANT, run, by="ana")
+        wait_for(lambda: shop.ask("SELECT count(*) FROM jobs") == [(0,)])
+
+    assert [call.token for call in engine.stopped] == [{"id": 7}] * 2
+    assert len(engine.calls) == 1
+    assert (shop.status(run), shop.steps(run)) == ("canceled", {"a": "canceled", "b": "skipped"})
+    assert [j.status for j in WorkflowBook(shop.pool).runs.job_runs(TENANT, run)] == ["canceled"]
+
+
+def test_what_cannot_be_ended_elsewhere_is_let_go(shop: Shop) -> None:
+    shop.define(workflow("far", step("a", handler="far")))
+    run, handlers = shop.start("far"), Handlers(far=lambda _call: Waiting(600, {"id": 7}))
+
+    with shop.working(handlers):
+        wait_for(lambda: shop.ask("SELECT count(*) FROM jobs WHERE token IS NOT NULL") == [(1,)])
+        assert shop.acts.cancel(TENANT, run, by="ana")
+        wait_for(lambda: shop.ask("SELECT count(*) FROM jobs") == [(0,)])
+
+    assert (len(handlers.calls), shop.status(run)) == (1, "canceled")
+
+
 def test_a_run_that_was_canceled_before_it_began_runs_nothing(shop: Shop) -> None:
     shop.define(CHAIN)
     run, handlers = shop.start("chain"), Handlers()

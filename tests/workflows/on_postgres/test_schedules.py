@@ -9,7 +9,7 @@ import pytest
 from tests.workflows.on_postgres.support import CHAIN, TENANT, Shop, step, wait_for, workflow
 
 from penstock.base.errors import NotFound
-from penstock.workflows.book.conflict import WorkflowConflict
+from penstock.workflows.book.conflict import WorkflowChanged
 from penstock.workflows.book.on_postgres import WorkflowBook
 from penstock.workflows.engine.schedules.on_postgres import PostgresSchedules
 from penstock.workflows.errors import ScheduleInvalid
@@ -124,8 +124,10 @@ def test_schedules_are_changed_by_version_and_belong_to_their_tenant(shop: Shop)
 
     changed = book.change(TENANT, kept.id, {**EACH_MINUTE, "isActive": False}, by="b")
     assert (changed.version, changed.next_run_at) == (2, None)
-    with pytest.raises(WorkflowConflict):
+    with pytest.raises(WorkflowChanged):
         book.change(TENANT, kept.id, EACH_MINUTE, by="c", expected_version=1)
+    with pytest.raises(WorkflowChanged):
+        book.delete(TENANT, kept.id, expected_version=1)
     with pytest.raises(ScheduleInvalid):
         book.create(TENANT, "chain", {"name": "x", "cron": "not cron"}, by="ana")
     with pytest.raises(NotFound):

@@ -1,7 +1,7 @@
 """Say what a trigger would have done, or did: over its own past, over any past, for one event.
 
     recorded       a trigger's own passes, run again and held against its deliveries: no difference
-    hypothetical   a draft, or a trigger as it is now, over any stretch, on a simulated clock
+    hypothetical   a draft, or a trigger as it is now, over any events, on a simulated clock
     preview        a draft against one event: predicates, keys, parameters, run key
 
 Nothing is launched and nothing is written. A stretch is work, so it has a few threads of its own.
@@ -27,7 +27,7 @@ from penstock.api.handlers.preview import covered, preview_of
 from penstock.api.reply import reply
 from penstock.base.clock import format_instant
 from penstock.base.errors import AccessDenied, NotFound, QueryInvalid
-from penstock.envelope.envelope import JsonObject, JsonValue, Stored
+from penstock.envelope.envelope import JsonObject, Stored
 from penstock.store.timetravel.moment import read_as_of, refuse_future
 from penstock.triggers.backtest import Difference
 from penstock.triggers.check import check_spec
@@ -46,6 +46,7 @@ _BEFORE = datetime(1970, 1, 1, tzinfo=UTC)  # any pass
 _AT_ONCE = 2
 _STRETCH = 2_000
 _DIFFERENCES_SHOWN = 20
+_NOT_RECORDED = ("eventsRead", "verdicts", "coverage")  # a record runs passes, not events
 _Answer = TypeVar("_Answer")
 _Document = dict[str, object]
 _Place = str | int
@@ -62,7 +63,7 @@ class Backtesting(BaseModel):
     trigger: _Document | None = Field(None, description="or a draft, as it would be made")
     workflow: str | None = Field(None, max_length=100, description="the workflow of a draft")
     mode: Literal["recorded", "hypothetical"] | None = Field(
-        None, description="default: recorded for a trigger without `from`, else hypothetical"
+        None, description="default: recorded for triggerId, hypothetical for a draft"
     )
     begins: _Place | None = Field(
         None, alias="from", description=f"position or instant; {DAYS_DEFAULT} days ago"
@@ -80,16 +81,14 @@ class Backtesting(BaseModel):
     def _names_one(self) -> Self:
         if (self.trigger_id is None) == (self.trigger is None):
             raise ValueError("expected either triggerId or trigger")
-        if self.mode == "recorded" and (self.trigger_id is None or self.begins is not None):
-            raise ValueError("expected triggerId and no from: a record begins with its trigger")
+        if self.mode == "recorded" and self.trigger_id is None:
+            raise ValueError("expected triggerId: a draft has no record")
         return self
 
     @property
     def is_recorded(self) -> bool:
         """Whether a trigger's own past is run again."""
-        if self.mode is not None:
-            return self.mode == "recorded"
-        return self.trigger_id is not None and self.begins is None
+        return self.trigger_id is not None and self.mode != "hypothetical"
 
 
 class Previewing(BaseModel):
@@ -158,29 +157,32 @@ async def _work(request: Request, work: Callable[[], _Answer]) -> _Answer:
 
 
 def _recorded(house: House, caller: Caller, wanted: Backtesting) -> JsonObject:
-    until = None
+    after, until = 0, None
+    if wanted.begins is not None:
+        after = _position(house, "from", wanted.begins)
     if wanted.ends is not None:
-        place = read_as_of(str(wanted.ends), "to")
-        refuse_future(place, head=house.history.head(), now=house.clock.now(), parameter="to")
+        place = _place(house, "to", wanted.ends)
         until = house.history.locate(place).at or _BEFORE if isinstance(place, int) else place
     key = cast("str", wanted.trigger_id)
-    found = house.trigger_record.backtest(caller.tenant_id, key, until=until)
-    return _record_wire(found, until)
+    found = house.trigger_record.backtest(caller.tenant_id, key, after=after, until=until)
+    stretch: JsonObject = {
+        "after": str(after), "until": None if until is None else format_instant(until),
+    }  # fmt: skip
+    return _record_wire(found, shows_events=caller.may(Scope.EVENTS_READ)) | stretch
 
 
-def _record_wire(found: RecordedBacktest, until: datetime | None) -> JsonObject:
-    shown: list[JsonValue] = [_difference(d) for d in found.differences[:_DIFFERENCES_SHOWN]]
-    return {
+def _record_wire(found: RecordedBacktest, *, shows_events: bool) -> JsonObject:
+    figures = cast("JsonObject", covered(found.found.wire()))
+    said: JsonObject = {name: figures[name] for name in figures if name not in _NOT_RECORDED}
+    if not shows_events:
+        said |= {"samples": None, "failureSamples": None}
+    return said | {
         "mode": "recorded",
-        "triggerId": found.trigger_id,
         "equalsRecord": found.equals_record,
         "passes": found.passes,
         "deliveries": found.deliveries,
-        "launches": found.launches,
-        "byStatus": {str(status): count for status, count in found.statuses.items()},
         "differences": len(found.differences),
-        "differenceSamples": shown,
-        "until": None if until is None else format_instant(until),
+        "differenceSamples": [_difference(d) for d in found.differences[:_DIFFERENCES_SHOWN]],
     }
 
 
@@ -214,17 +216,27 @@ def _hypothetical(house: House, caller: Caller, wanted: Backtesting) -> JsonObje
 
 def _stretch(house: House, wanted: Backtesting) -> tuple[int, int]:
     """The positions after which, and up to which, events are read."""
-    now, head = house.clock.now(), house.history.head()
-    since = wanted.begins or format_instant(now - timedelta(days=DAYS_DEFAULT))
-    places = [("from", since)] + ([] if wanted.ends is None else [("to", wanted.ends)])
-    found = [head.position] * 2
-    for n, (name, said) in enumerate(places):
-        place = read_as_of(str(said), name)
-        refuse_future(place, head=head, now=now, parameter=name)
-        found[n] = place if isinstance(place, int) else house.history.locate(place).position
-    if found[0] > found[1]:
+    since = format_instant(house.clock.now() - timedelta(days=DAYS_DEFAULT))
+    after = _position(house, "from", since if wanted.begins is None else wanted.begins)
+    if wanted.ends is None:
+        return after, house.history.head().position
+    upto = _position(house, "to", wanted.ends)
+    if after > upto:
         raise QueryInvalid("expected from to be before to", parameter="from")
-    return found[0], found[1]
+    return after, upto
+
+
+def _position(house: House, name: str, said: _Place) -> int:
+    """The last position by a place in the log."""
+    place = _place(house, name, said)
+    return place if isinstance(place, int) else house.history.locate(place).position
+
+
+def _place(house: House, name: str, said: _Place) -> int | datetime:
+    """The position or instant that was named; it must have come."""
+    place = read_as_of(str(said), name)
+    refuse_future(place, head=house.history.head(), now=house.clock.now(), parameter=name)
+    return place
 
 
 class _Events:

@@ -18,25 +18,25 @@ from penstock.access.token import Caller, Scope
 from penstock.api.asking import Asked, named
 from penstock.api.context import house_of
 from penstock.api.handlers.preview import covered
-from penstock.api.handlers.triggers import shown_workflow, trigger_of, workflow_of
+from penstock.api.handlers.triggers import shown_workflow, trigger_ever, workflow_of
 from penstock.api.reply import reply
 from penstock.base.clock import format_instant
 from penstock.base.errors import QueryInvalid
 from penstock.envelope.envelope import JsonObject, JsonValue
 from penstock.triggers.book.deliveries.on_postgres import LIMIT_DEFAULT, LIMIT_MAX
-from penstock.triggers.delivery import Delivery, Held, Status
+from penstock.triggers.delivery import Delivery, Held, Reason, RetryState, Status
 
 _PARAMETERS = ("limit", "status", "eventId", "dedupeKey", "before")
 _POSITION_MAX = 2**62
 
 
 async def list_deliveries(request: Request, caller: Caller) -> Response:
-    """What became of events at a trigger, newest event first."""
+    """What became of events at a trigger, newest event first; at a deleted one too."""
     asked, house = Asked(request, *_PARAMETERS), house_of(request)
     limit, status = asked.number("limit", LIMIT_DEFAULT, most=LIMIT_MAX), asked.one("status")
     if status is not None and status not in set(Status):
         raise QueryInvalid(f"expected one of {', '.join(Status)}", parameter="status")
-    trigger = await run_in_threadpool(trigger_of, request, caller)
+    trigger = await run_in_threadpool(trigger_ever, request, caller)
     workflow = await run_in_threadpool(workflow_of, house, caller, trigger.workflow_slug)
     ask = partial(
         house.trigger_desk.deliveries, caller.tenant_id, trigger.id, limit=limit,
@@ -115,7 +115,7 @@ def delivery_wire(d: Delivery) -> JsonObject:
         "groupKey": d.group_key,
         "nextAttemptAt": _instant(d.next_attempt_at),
         "throttledUntil": _instant(d.throttled_until),
-        "retryState": str(d.retry_state),
+        "retryState": _retry_state(d.retry_state, is_forced=d.reason is Reason.FORCED),
         "retryAttempts": d.retry_attempts,
         "retryMetadata": dict(d.retry_metadata),
         "createdAt": _instant(d.created_at),
@@ -131,11 +131,16 @@ def held_wire(held: Held) -> JsonObject:
         "source": held.source,
         "attempts": held.attempts,
         "nextAttemptAt": _instant(held.next_attempt_at),
-        "retryState": str(held.retry_state),
+        "retryState": _retry_state(held.retry_state, is_forced=held.is_forced),
         "lastError": held.reason,
         "metadata": dict(held.metadata),
         "createdAt": _instant(held.held_at),
     }
+
+
+def _retry_state(state: RetryState, *, is_forced: bool) -> str:
+    """A forced retry waits for nothing but the next pass."""
+    return str(RetryState.PENDING if is_forced else state)
 
 
 def _instant(at: datetime | None) -> str | None:

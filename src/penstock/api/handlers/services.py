@@ -19,8 +19,9 @@ from starlette.responses import Response
 from penstock.access.token import Caller
 from penstock.api.acts import record
 from penstock.api.asking import named
+from penstock.api.body import body_invalid
 from penstock.api.context import house_of
-from penstock.api.document import body_invalid, read_form
+from penstock.api.document import read_form
 from penstock.api.reply import reply
 from penstock.base.clock import format_instant
 from penstock.base.errors import Fault

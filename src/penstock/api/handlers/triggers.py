@@ -1,16 +1,12 @@
 """Keep triggers over HTTP: list, make, show, change and delete them, with every version.
 
-    GET  …/triggers/{id}    ETag: "3"
-    PATCH  If-Match: "3"    changes version 3 or nothing: 412 when somebody was faster
-
-A change names fields, and null takes one back; as `application/merge-patch+json` (RFC 7396) it
-reaches inside them. It may bring a `sampleEvent`, which is tried and not kept. Every version stays;
-`asOf` shows the triggers as they were defined at a moment.
+A change is made as `versions` says. It may bring a `sampleEvent`, which is tried and not kept.
+Every version stays; `asOf` shows the triggers as they were defined at a moment.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -22,10 +18,17 @@ from starlette.responses import Response
 from penstock.access.token import Caller
 from penstock.api.acts import record
 from penstock.api.asking import Asked, named
-from penstock.api.body import JSON, media_type, read_bytes, require_media_type
+from penstock.api.body import JSON, read_bytes, require_media_type
 from penstock.api.context import house_of
-from penstock.api.problems import RequestRefused
 from penstock.api.reply import reply
+from penstock.api.versions import (
+    MERGE_PATCH,
+    etag,
+    expected_version,
+    is_merge_patch,
+    merge_patched,
+    put_on_top,
+)
 from penstock.base.errors import Fault, NotFound, QueueUnavailable
 from penstock.envelope.codec import canonical, decode
 from penstock.envelope.envelope import JsonObject, JsonValue
@@ -38,14 +41,11 @@ from penstock.workflows.definition import Workflow
 if TYPE_CHECKING:
     from penstock.house import House
 
-MERGE_PATCH = "application/merge-patch+json"
 SAMPLE = "sampleEvent"
 _BODY_BYTES_MAX = SPEC_BYTES_MAX + 512 * 1024  # the trigger, and an event beside it
 _FILTERS = ("status", "eventType", "eventSource", "asOf")
 _FIELDS = frozenset(field.alias or name for name, field in TriggerSpec.model_fields.items())
-_TRIES = 5  # of a change that names no version, against others who change the same
 _INSTANT = timedelta(microseconds=1)
-_ETAG = re.compile(r'(?:W/)?"([0-9]{1,9})"', re.ASCII)
 
 
 async def list_of_workflow(request: Request, caller: Caller) -> Response:
@@ -79,33 +79,31 @@ async def create(request: Request, caller: Caller) -> Response:
         await run_in_threadpool(book.delete, caller.tenant_id, made.id, by=caller.name)
         raise
     place = f"/workflows/{slug}/triggers/{made.id}"
-    return reply({"data": made.wire()}, 201, {**_tag(made), "Location": place})
+    return await _reply(request, caller, made, 201, Location=place)
 
 
 async def show(request: Request, caller: Caller) -> Response:
     """One trigger in its newest version."""
     found = await run_in_threadpool(trigger_of, request, caller)
-    return reply({"data": found.wire()}, headers=_tag(found))
+    return await _reply(request, caller, found)
 
 
 async def change(request: Request, caller: Caller) -> Response:
     """Change some fields of a trigger; null takes a field back."""
-    expected = _expected(request)
+    expected = expected_version(request)
     said, sample = await _read(request, JSON, MERGE_PATCH)
-    is_deep = media_type(request) == MERGE_PATCH
-    put = partial(_change, request, caller, said, sample, expected, is_deep=is_deep)
-    after = await run_in_threadpool(put)
+    after = await run_in_threadpool(_change, request, caller, said, sample, expected)
     # Also when nothing changed now: the answer to the call that changed it may have been lost.
     if after.version > 1 and after.updated_by == caller.name:
         payload = await run_in_threadpool(_told_change, request, caller, after)
         once = (after.id, str(after.version))
         await record(house_of(request), caller, "penstock.trigger.updated", payload, once=once)
-    return reply({"data": after.wire()}, headers=_tag(after))
+    return await _reply(request, caller, after)
 
 
 async def remove(request: Request, caller: Caller) -> Response:
     """Delete a trigger; its versions and deliveries stay."""
-    house, expected = house_of(request), _expected(request)
+    house, expected = house_of(request), expected_version(request)
     found = await run_in_threadpool(trigger_of, request, caller)
     drop = partial(house.trigger_book.delete, caller.tenant_id, found.id, by=caller.name)
     await run_in_threadpool(drop, expected_version=expected)
@@ -116,18 +114,44 @@ async def remove(request: Request, caller: Caller) -> Response:
 async def list_versions(request: Request, caller: Caller) -> Response:
     """Every version of a trigger, oldest first, those of a deleted one too."""
     Asked(request)
-    slug, key = named(request, "slug", "workflow"), named(request, "trigger_id", "trigger")
-    book = house_of(request).trigger_book
-    found = await run_in_threadpool(book.versions, caller.tenant_id, key)
-    if found[0].workflow_slug != slug:
-        raise NotFound(f"expected a trigger by the id {key[:60]!r}, found none")
-    return reply({"data": {"versions": [each.wire() for each in found]}})
+    house = house_of(request)
+    found = await run_in_threadpool(_versions, request, caller)
+    return reply({"data": {"versions": await run_in_threadpool(shown, house, caller, found)}})
 
 
 def trigger_of(request: Request, caller: Caller) -> Trigger:
     """The trigger that the path names; NotFound when this workflow has none by that id."""
     slug, key = named(request, "slug", "workflow"), named(request, "trigger_id", "trigger")
     return house_of(request).trigger_book.get(caller.tenant_id, key, workflow_slug=slug)
+
+
+def trigger_ever(request: Request, caller: Caller) -> Trigger:
+    """The same, also when it was deleted: what it said last."""
+    return _versions(request, caller)[-1]
+
+
+def _versions(request: Request, caller: Caller) -> list[Trigger]:
+    slug, key = named(request, "slug", "workflow"), named(request, "trigger_id", "trigger")
+    found = house_of(request).trigger_book.versions(caller.tenant_id, key)
+    if found[0].workflow_slug != slug:
+        raise NotFound(f"expected a trigger by the id {key[:60]!r}, found none")
+    return found
+
+
+def shown(house: House, caller: Caller, triggers: Sequence[Trigger]) -> list[JsonValue]:
+    """Triggers as answers show them; the id of a workflow that was deleted is null."""
+    slugs = {each.workflow_slug for each in triggers}
+    ids = house.workflow_book.definitions.ids(caller.tenant_id, slugs)
+    return [
+        {**each.wire(), "workflowDefinitionId": ids.get(each.workflow_slug)} for each in triggers
+    ]
+
+
+async def _reply(
+    request: Request, caller: Caller, trigger: Trigger, status: int = 200, **headers: str
+) -> Response:
+    (data,) = await run_in_threadpool(shown, house_of(request), caller, [trigger])
+    return reply({"data": data}, status, {**etag(trigger), **headers})
 
 
 def workflow_of(house: House, caller: Caller, slug: str) -> Workflow:
@@ -158,20 +182,7 @@ def patched(spec: TriggerSpec, changes: JsonObject) -> JsonObject:
         raise TriggerInvalid([Fault("", "expected an object of at least one field, found none")])
     before: JsonObject = {k: v for k, v in spec.wire().items() if v is not None}
     unknown_nulls: JsonObject = {k: v for k, v in changes.items() if k not in _FIELDS and v is None}
-    return cast("JsonObject", _merged(before, changes)) | unknown_nulls
-
-
-def _merged(target: JsonValue, patch: JsonValue) -> JsonValue:
-    """RFC 7396."""
-    if not isinstance(patch, dict):
-        return patch
-    result: JsonObject = dict(target) if isinstance(target, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            result.pop(name, None)
-        else:
-            result[name] = _merged(result.get(name), value)
-    return result
+    return merge_patched(before, changes) | unknown_nulls
 
 
 async def _read(request: Request, *accepted: str) -> tuple[JsonObject, JsonValue]:
@@ -186,31 +197,20 @@ async def _read(request: Request, *accepted: str) -> tuple[JsonObject, JsonValue
 
 
 def _change(
-    request: Request,
-    caller: Caller,
-    changes: JsonObject,
-    sample: JsonValue,
-    expected: int | None,
-    *,
-    is_deep: bool,
+    request: Request, caller: Caller, changes: JsonObject, sample: JsonValue, expected: int | None
 ) -> Trigger:
-    """Put changes on top of the newest version, which nobody may have changed meanwhile."""
-    book, tries = house_of(request).trigger_book, _TRIES
-    while True:
-        before = trigger_of(request, caller)
+    """Put changes on top of the newest version, or the one that is expected."""
+    book, is_deep = house_of(request).trigger_book, is_merge_patch(request)
+
+    def put(before: Trigger, version: int) -> Trigger:
         if is_deep:
             spec = check_spec(patched(before.spec, changes), sample)
         else:
             spec = check_patch(before.spec, changes, sample)
-        try:
-            return book.change(
-                caller.tenant_id, before.id, spec, by=caller.name,
-                expected_version=expected or before.version,
-            )  # fmt: skip
-        except TriggerConflict:
-            tries -= 1
-            if expected is not None or not tries:
-                raise
+        change = partial(book.change, caller.tenant_id, before.id, spec, by=caller.name)
+        return change(expected_version=version)
+
+    return put_on_top(partial(trigger_of, request, caller), put, TriggerConflict, expected)
 
 
 def _told_change(request: Request, caller: Caller, after: Trigger) -> JsonObject:
@@ -236,14 +236,14 @@ def _listed(house: House, caller: Caller, asked: Asked, slug: str | None) -> Jso
         said = {"asOf": moment.to_json()}
         at = cast("datetime", moment.at)
         found = book.as_of(caller.tenant_id, at, workflow_slug=slug)
-    triggers: list[JsonValue] = [
-        each.wire()
+    triggers = [
+        each
         for each in found
         if not statuses or each.spec.status in statuses
         if wanted_type in (None, each.spec.event_type)
         if wanted_source in (None, each.spec.event_source)
     ]
-    return {"triggers": triggers, **said}
+    return {"triggers": shown(house, caller, triggers), **said}
 
 
 def moment_of(house: House, text: str) -> Moment:
@@ -255,23 +255,3 @@ def moment_of(house: House, text: str) -> Moment:
         return Moment(house.history.locate(asked).position, min(asked, now))
     following = None if asked == head.position else house.history.locate(asked + 1).at
     return Moment(asked, now if following is None else following - _INSTANT)
-
-
-def _tag(trigger: Trigger) -> dict[str, str]:
-    return {"ETag": f'"{trigger.version}"'}
-
-
-def _expected(request: Request) -> int | None:
-    """The version that `If-Match` names; None when any will do."""
-    said = request.headers.get("if-match")
-    if said is None or said.strip() == "*":
-        return None
-    found = _ETAG.fullmatch(said.strip())
-    if found is None:
-        raise RequestRefused(
-            412,
-            "trigger_conflict",
-            f"expected the ETag of a trigger in If-Match, found {said[:40]!r}",
-            remedy='Send the ETag that the trigger was read with, such as "3".',
-        )
-    return int(found[1])

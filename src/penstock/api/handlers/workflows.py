@@ -1,12 +1,13 @@
 """Keep definitions of workflows, show their versions, and start runs of them.
 
-A PATCH names the fields that change; null takes one away. With the `version` that was read it is
-refused when somebody else was faster; without one it is put on top of whatever is newest.
+A change is made as `versions` says: the version that If-Match names, or else the newest. Switching
+a workflow on or off makes no version.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import cast
 
 from pydantic import Field
@@ -17,15 +18,16 @@ from starlette.responses import Response
 from penstock.access.token import Caller
 from penstock.api.acts import note, record
 from penstock.api.asking import Asked, named
+from penstock.api.body import JSON
 from penstock.api.context import house_of
-from penstock.api.document import merged, read_form, read_object, take, take_version
+from penstock.api.document import merged, read_form, read_object, take
 from penstock.api.problems import answer, problem_of
 from penstock.api.reply import reply
+from penstock.api.versions import MERGE_PATCH, etag, expected_version, is_merge_patch, put_on_top
 from penstock.base.clock import format_instant
 from penstock.base.errors import Fault, NotFound
 from penstock.envelope.envelope import JsonObject, JsonValue
-from penstock.workflows.book.conflict import WorkflowConflict
-from penstock.workflows.book.definitions.on_postgres import DefinitionBook
+from penstock.workflows.book.conflict import WorkflowChanged
 from penstock.workflows.definition import Status, Workflow, WorkflowDefinition
 from penstock.workflows.engine.launching.start import RunKeyConflict
 from penstock.workflows.errors import ParametersInvalid
@@ -33,7 +35,6 @@ from penstock.workflows.forms import AnyObject, Form
 
 STATUSES = ("active", "disabled")
 VERSION_MAX = 2**31 - 1
-_TRIES = 5  # of a change that names no version, against others who change the same
 
 
 class NewRun(Form):
@@ -68,33 +69,35 @@ async def create_workflow(request: Request, caller: Caller) -> Response:
         caller.tenant_id, document, by=caller.name, status=status,
     )  # fmt: skip
     await note(house, caller, "penstock.workflow.created", _said(made), once=_once(made))
-    return reply({"data": {"workflow": made.wire()}}, 201)
+    place = f"/workflows/{made.definition.slug}"
+    return reply({"data": {"workflow": made.wire()}}, 201, {**etag(made), "Location": place})
 
 
 async def show_workflow(request: Request, caller: Caller) -> Response:
     """One workflow with its versions, schedules and triggers."""
     asked, slug = Asked(request, "version"), named(request, "slug", "workflow")
-    data = await run_in_threadpool(
-        _whole, request, caller.tenant_id, slug, asked.exactly("version")
-    )
-    return reply({"data": data})
+    wanted = asked.exactly("version")
+    found, data = await run_in_threadpool(_whole, request, caller.tenant_id, slug, wanted)
+    return reply({"data": data}, headers=etag(found))
 
 
 async def change_workflow(request: Request, caller: Caller) -> Response:
     """Make a new version of a workflow, or switch it on or off."""
     house, slug = house_of(request), named(request, "slug", "workflow")
-    given = await read_object(request)
-    changed = await run_in_threadpool(_change, house.workflow_book.definitions, caller, slug, given)
+    expected, given = expected_version(request), await read_object(request, JSON, MERGE_PATCH)
+    changed = await run_in_threadpool(_change, request, caller, slug, given, expected)
     await record(house, caller, "penstock.workflow.updated", _said(changed), once=_once(changed))
-    return reply({"data": {"workflow": changed.wire()}})
+    return reply({"data": {"workflow": changed.wire()}}, headers=etag(changed))
 
 
 async def delete_workflow(request: Request, caller: Caller) -> Response:
     """Let a workflow launch nothing more; its versions and runs stay."""
     house, slug = house_of(request), named(request, "slug", "workflow")
     book = house.workflow_book.definitions
+    expected = expected_version(request)
     known = await run_in_threadpool(book.get, caller.tenant_id, slug)
-    await run_in_threadpool(book.delete, caller.tenant_id, slug, by=caller.name)
+    drop = partial(book.delete, caller.tenant_id, slug, by=caller.name)
+    await run_in_threadpool(drop, expected_version=expected)
     await record(house, caller, "penstock.workflow.deleted", _said(known), once=(known.id,))
     return Response(status_code=204)
 
@@ -124,7 +127,9 @@ async def run_workflow(request: Request, caller: Caller) -> Response:
     return reply({"data": {"run": run.wire()}}, 202)
 
 
-def _whole(request: Request, tenant_id: str, slug: str, version: int | None) -> JsonObject:
+def _whole(
+    request: Request, tenant_id: str, slug: str, version: int | None
+) -> tuple[Workflow, JsonObject]:
     house = house_of(request)
     book = house.workflow_book
     if version is not None and not 1 <= version <= VERSION_MAX:
@@ -139,31 +144,30 @@ def _whole(request: Request, tenant_id: str, slug: str, version: int | None) -> 
         for each in book.definitions.versions(tenant_id, slug)
     ]
     schedules = [each.wire() for each in book.schedules.list(tenant_id, slug=slug)]
-    triggers = [each.wire() for each in house.trigger_book.list(tenant_id, workflow_slug=slug)]
+    known: JsonObject = {"workflowDefinitionId": workflow.id}
+    kept = house.trigger_book.list(tenant_id, workflow_slug=slug)
+    triggers = [each.wire() | known for each in kept]
     whole = workflow.wire() | {"schedules": [*schedules], "eventTriggers": [*triggers]}
-    return {"workflow": whole, "versions": versions}
+    return workflow, {"workflow": whole, "versions": versions}
 
 
-def _change(book: DefinitionBook, caller: Caller, slug: str, given: JsonObject) -> Workflow:
-    """Put what is given on top of the newest version, which nobody may have changed meanwhile."""
-    fields = dict(given)
-    expected = take_version(fields)
+def _change(
+    request: Request, caller: Caller, slug: str, given: JsonObject, expected: int | None
+) -> Workflow:
+    """Put what is given on top of the newest version, or the one that is expected."""
+    book, fields = house_of(request).workflow_book.definitions, dict(given)
     status = cast("Status | None", take(fields, "status", *STATUSES))
-    tries = _TRIES
-    while True:
-        known = book.get(caller.tenant_id, slug)
+    is_deep = is_merge_patch(request)
+
+    def put(known: Workflow, version: int) -> Workflow:
         document = None
         if fields or status is None:
-            document = merged(known.definition.wire(), fields, WorkflowDefinition)
-        try:
-            return book.change(
-                caller.tenant_id, slug, document, by=caller.name, status=status,
-                expected_version=expected or known.version,
-            )  # fmt: skip
-        except WorkflowConflict:
-            tries -= 1
-            if expected is not None or not tries:
-                raise
+            kept = known.definition.wire()
+            document = merged(kept, fields, WorkflowDefinition, deeply=is_deep)
+        change = partial(book.change, caller.tenant_id, slug, document, by=caller.name)
+        return change(status=status, expected_version=version)
+
+    return put_on_top(partial(book.get, caller.tenant_id, slug), put, WorkflowChanged, expected)
 
 
 def _said(workflow: Workflow) -> JsonObject:

@@ -23,17 +23,20 @@ Named = Annotated[
     str | None, typer.Argument(metavar="[TRIGGER]", help="Its id, its name, or workflow/name.")
 ]
 File = Annotated[
-    Path | None, typer.Option("--file", help="Or a draft: one YAML document of kind Trigger.")
+    Path | None, typer.Option("--file", help="Or a draft: the one document of kind Trigger in it.")
 ]
 Begins = Annotated[
-    str | None, typer.Option("--from", help="After this position or instant; 7 days ago.")
+    str | None,
+    typer.Option("--from", help="After this position or instant; its first, or 7 days ago."),
 ]
 Ends = Annotated[str | None, typer.Option("--to", help="Up to this position or instant; now.")]
 RunMs = Annotated[int | None, typer.Option(min=0, help="How long a run takes; as usual.")]
 Events = Annotated[int | None, typer.Option(min=1, help="How many events to read at most.")]
+AsDraft = Annotated[
+    bool, typer.Option("--as-draft", help="As it is now, over events of any time, like a draft.")
+]
 _FIGURES = (
-    "eventsRead", "verdicts", "matches", "launches", "distinctKeys", "throttled",
-    "peakLaunchesPerMinute", "renderFailures",
+    "matches", "launches", "distinctKeys", "throttled", "peakLaunchesPerMinute", "renderFailures",
 )  # fmt: skip
 
 
@@ -44,16 +47,18 @@ def backtest(
     ends: Ends = None,
     run_ms: RunMs = None,
     events_max: Events = None,
+    as_draft: AsDraft = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a trigger over past events; nothing is launched.
 
-    A TRIGGER without --from runs its own recorded past again, and exits with 1 if that gives
-    anything else than its record. With --from, or a --file, it says what would have happened.
+    A TRIGGER runs its own recorded past again, and exits with 1 if that gives anything else than
+    its record. With --as-draft, or a --file, it says what would have happened.
     """
     if (trigger is None) == (file is None):
         raise typer.BadParameter("expected a TRIGGER or a --file", param_hint="TRIGGER / --file")
-    given = {"from": begins, "to": ends, "runMs": run_ms, "eventsMax": events_max}
+    mode = "hypothetical" if as_draft else None
+    given = {"from": begins, "to": ends, "runMs": run_ms, "eventsMax": events_max, "mode": mode}
     body: JsonObject = {name: value for name, value in given.items() if value is not None}
     with connect(timeout_s=WAIT_S) as client:
         data = ask(client, body | _what(client, trigger, file))
@@ -79,7 +84,7 @@ def ask(client: Client, body: JsonObject) -> JsonObject:
 def _what(client: Client, trigger: str | None, file: Path | None) -> JsonObject:
     if trigger is not None:
         return {"triggerId": text(find_trigger(client, trigger), "id")}
-    items = read_triggers(file or Path("-"))
+    items = read_triggers(file or Path("-"), only=False)
     if len(items) != 1:
         raise Refused(
             "files_invalid",
@@ -91,8 +96,9 @@ def _what(client: Client, trigger: str | None, file: Path | None) -> JsonObject:
 
 def _print_recorded(data: JsonObject) -> None:
     report.line("equal" if data.get("equalsRecord") else "different", "to the record")
-    report.columns([[name, number(data, name)] for name in ("passes", "deliveries", "launches")])
+    report.columns([[name, number(data, name)] for name in ("passes", "deliveries", *_FIGURES)])
     report.columns([[name, str(count)] for name, count in inner(data, "byStatus").items()])
+    _print_runs(data)
     for row in rows(data, "differenceSamples"):
         report.line(
             "differs", *(text(row, name) for name in ("deliveryId", "recorded", "replayed"))
@@ -101,7 +107,15 @@ def _print_recorded(data: JsonObject) -> None:
 
 def _print_hypothetical(data: JsonObject) -> None:
     coverage = inner(data, "coverage")
-    report.columns([[name, number(data, name)] for name in _FIGURES])
+    report.columns([[name, number(data, name)] for name in ("eventsRead", "verdicts", *_FIGURES)])
+    _print_runs(data)
+    if coverage:
+        report.say(f"over {text(coverage, 'from')} to {text(coverage, 'to')}")
+    if data.get("complete") is False:
+        report.say("not all of it: there are more events; raise --events-max or narrow --from")
+
+
+def _print_runs(data: JsonObject) -> None:
     for reason, count in inner(data, "skippedByReason").items():
         report.line("skipped", reason, str(count))
     for row in rows(data, "failureSamples"):
@@ -110,7 +124,3 @@ def _print_hypothetical(data: JsonObject) -> None:
         names = ("launchedAt", "eventId", "runKey")
         shown = report.to_json(row.get("parameters"))
         report.line("launch", *(text(row, name) for name in names), shown)
-    if coverage:
-        report.say(f"over {text(coverage, 'from')} to {text(coverage, 'to')}")
-    if data.get("complete") is False:
-        report.say("not all of it: there are more events; raise --events-max or narrow --from")

@@ -16,6 +16,7 @@ from penstock.base.settings import Settings
 from penstock.cli.connect import connect, token_of
 from penstock.cli.options import ParentPid
 from penstock.cli.part import begin_stoppable
+from penstock.cli.refused import Refused
 from penstock.cli.scenery import REACTION, REACTION_TRIGGER, acts, opening, stage
 from penstock.envelope.envelope import JsonObject
 from penstock.registry.declare import EventType
@@ -50,7 +51,7 @@ def _set_up(settings: Settings) -> None:
         with connect(settings) as client:
             client.post("/workflows", REACTION)
             client.post(f"/workflows/{REACTION['slug']}/triggers", REACTION_TRIGGER)
-    except PenstockError as error:
+    except (PenstockError, Refused) as error:
         _log.info("demo_workflow_left_as_it_is", code=error.code, detail=error.detail)
 
 

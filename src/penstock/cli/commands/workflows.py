@@ -12,6 +12,7 @@ import typer
 from penstock.cli import report
 from penstock.cli.connect import connect
 from penstock.cli.fields import inner, rows, text
+from penstock.cli.finding import version_of
 from penstock.cli.options import AsJson
 from penstock.cli.refused import Refused
 from penstock.envelope.envelope import JsonObject, JsonValue
@@ -143,8 +144,8 @@ def _apply(client: Client, item: Item) -> JsonObject:
         after = inner(client.post(_PATH, item.body), "workflow")
         return {"action": "created", "slug": item.name, "version": after.get("version")}
     absent: JsonObject = {name: None for name in _OPTIONAL if name not in item.body}
-    change = {**absent, **item.body, "version": before.get("version")}
-    after = inner(client.patch(_of(item.name), change), "workflow")
+    change = {**absent, **item.body}
+    after = inner(client.patch(_of(item.name), change, version_of(before)), "workflow")
     is_same = after.get("version") == before.get("version")
     action = "unchanged" if is_same else "updated"
     return {"action": action, "slug": item.name, "version": after.get("version")}

@@ -17,10 +17,18 @@ kept AS (
 SELECT m.version FROM made AS m;
 
 -- name: lock_definition
--- why:  Two people who change one workflow take turns.
-SELECT d.id, d.version, d.is_active, v.definition::text
-  FROM workflow_definitions AS d JOIN workflow_definition_versions AS v ON v.definition_id = d.id AND v.version = d.version
- WHERE d.tenant_id = %(tenant)s AND d.slug = %(slug)s AND d.deleted_at IS NULL FOR UPDATE OF d;
+-- why:  Two people who change one workflow take turns. What it says is read afterwards: whoever waited here must not look for the version of before.
+SELECT d.id, d.version, d.is_active FROM workflow_definitions AS d
+ WHERE d.tenant_id = %(tenant)s AND d.slug = %(slug)s AND d.deleted_at IS NULL FOR UPDATE;
+
+-- name: locked_definition
+-- why:  What a workflow says, while nobody else can change it.
+SELECT v.definition::text FROM workflow_definition_versions AS v WHERE v.definition_id = %(id)s AND v.version = %(version)s;
+
+-- name: definition_ids
+-- why:  Triggers name their workflow by its slug; answers also say its id.
+SELECT d.slug, d.id FROM workflow_definitions AS d
+ WHERE d.tenant_id = %(tenant)s AND d.slug = ANY (%(slugs)s::text[]) AND d.deleted_at IS NULL;
 
 -- name: change_definition
 -- why:  Versions are only ever added.
@@ -117,6 +125,12 @@ SELECT j.run_id, j.address, j.number, '', '', j.attempt, 'running', NULL, NULL, 
   FROM jobs AS j LEFT JOIN workflow_workers AS w ON w.id = j.worker
  WHERE j.tenant_id = %(tenant)s AND j.run_id = %(id)s AND j.started_at IS NOT NULL
  ORDER BY 13, 2, 3;
+
+-- name: definition_of_run
+-- why:  What a run goes by, whatever became of its workflow since.
+SELECT v.definition::text FROM workflow_runs AS r
+  JOIN workflow_definition_versions AS v ON v.definition_id = r.definition_id AND v.version = r.definition_version
+ WHERE r.tenant_id = %(tenant)s AND r.id = %(id)s;
 
 -- name: history
 -- why:  What happened to a run, in order.

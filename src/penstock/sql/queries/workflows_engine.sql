@@ -73,10 +73,13 @@ ON CONFLICT (run_id, address) DO UPDATE
 DELETE FROM jobs AS j USING json_to_recordset(%(rows)s::json) AS d (id bigint) WHERE j.id = d.id;
 
 -- name: drop_jobs
--- why:  What waits is taken out; what runs is told to stop by its own worker, which asks.
-DELETE FROM jobs WHERE id IN (
-  SELECT j.id FROM json_to_recordset(%(rows)s::json) AS d (run_id text, address text)
-    JOIN jobs AS j ON j.run_id = d.run_id AND j.address = d.address WHERE j.state <> 'a' FOR UPDATE OF j SKIP LOCKED);
+-- why:  What waits is taken out; what runs is told to stop by its own worker, which asks. What waits for work elsewhere is taken up at once, to end that too.
+WITH waiting AS MATERIALIZED (
+  SELECT j.id, j.token IS NOT NULL AS is_elsewhere FROM json_to_recordset(%(rows)s::json) AS d (run_id text, address text)
+    JOIN jobs AS j ON j.run_id = d.run_id AND j.address = d.address WHERE j.state <> 'a' FOR UPDATE OF j SKIP LOCKED),
+hurried AS (
+  UPDATE jobs AS j SET run_at = now() FROM waiting AS w WHERE j.id = w.id AND w.is_elsewhere)
+DELETE FROM jobs AS j USING waiting AS w WHERE j.id = w.id AND NOT w.is_elsewhere;
 
 -- name: insert_job_runs
 -- why:  One row per execution, when it is over.

@@ -9,7 +9,7 @@ class TriggerConflict(PenstockError):
     """Somebody changed the trigger since it was read. Nothing was changed now."""
 
     code = "trigger_conflict"
-    remedy = "Read the trigger again, make the change to what it is now, and send its version."
+    remedy = "Read it again, make the change to what it is now, and send its ETag in If-Match."
 
     def __init__(self, *, expected: int, found: int) -> None:
         super().__init__(f"expected version {expected} of the trigger, found version {found}")

@@ -7,11 +7,12 @@ the context of a run) is derived here, so that it is the same wherever it is sho
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from penstock.base.clock import format_instant
 from penstock.envelope.envelope import JsonObject, JsonValue
+from penstock.workflows.plan import WorkPlan
 from penstock.workflows.queue.job import step_name
 
 
@@ -95,7 +96,7 @@ class RunView:
             "causationId": self.causation_id,
             "replayOf": self.replay_of,
             "createdAt": instant(self.created_at),
-            "startedAt": instant(self.started_at),
+            "startedAt": None if self.status == "pending" else instant(self.started_at),
             "completedAt": instant(self.completed_at),
             "updatedAt": instant(self.updated_at),
             "durationMs": took_ms(self.started_at, self.completed_at),
@@ -201,6 +202,10 @@ class JobRunView:
     queued_at: datetime
     started_at: datetime
     completed_at: datetime | None
+
+    def known_by(self, work: WorkPlan) -> JobRunView:
+        """The same, with what its step calls."""
+        return replace(self, job_slug=work.slug, kind=work.kind.value)
 
     def wire(self) -> JsonObject:
         return {

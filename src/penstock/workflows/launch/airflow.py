@@ -5,8 +5,9 @@
 
 The run's id is the step's idempotency key, so a launch that was heard but not answered is found
 again. A further attempt first looks at the runs of those before it and follows one that did not
-fail; only then it launches a new one. Speaks the stable API of Airflow 3 (/api/v2), and of Airflow
-2 when the service's metadata says `{"apiPath": "/api/v1"}`.
+fail; only then it launches a new one. A DAG run that goes on when the run of its step is over is
+ended. Speaks the stable API of Airflow 3 (/api/v2), and of Airflow 2 when the service's metadata
+says `{"apiPath": "/api/v1"}`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from penstock.workflows.launch.request import (
     outcome_of,
     part,
 )
-from penstock.workflows.launch.results import failed, succeeded, timed_out
+from penstock.workflows.launch.results import canceled, failed, succeeded, timed_out
 from penstock.workflows.launch.service import join_url, service_unknown
 from penstock.workflows.launch.webhook import is_over
 from penstock.workflows.port import Failure, Service, Services, StepCall, StepResult, Waiting
@@ -40,6 +41,7 @@ API_PATH: Final = "/api/v2"
 POLL_S: Final = 10
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9_:+-][A-Za-z0-9_.~:+-]{0,199}")
 _MISSING, _CONFLICT = 404, 409
+_OVER = frozenset({"success", "failed"})
 
 
 class Airflow:
@@ -69,8 +71,24 @@ class Airflow:
             return failed(Failure.INPUT_INVALID, error.detail, retryable=False)
 
     def cancel(self, call_id: str) -> None:
-        """Hang up; the run in Airflow goes on."""
+        """Hang up; the run in Airflow goes on, until it is ended there."""
         self._http.cancel(call_id)
+
+    def stop_elsewhere(self, call: StepCall) -> StepResult:
+        """Mark the run as failed, which stops its tasks; one that is gone or over is left alone."""
+        service, run = self._services.service(call.tenant_id, call.slug), _followed(call)
+        if service is None or run is None:
+            return canceled()
+        try:
+            reply = self._ask(service, call, "GET", run)
+            if reply.is_ok and _state(reply) not in _OVER:
+                reply = self._ask(service, call, "PATCH", run, {"state": "failed"})
+            is_done = reply.is_ok or not failure_of(reply).retryable
+        except (OutboundRefused, SecretUnknown):
+            is_done = True
+        except Unreachable:
+            is_done = False
+        return canceled() if is_done or is_over(call, self._clock) else _again(call, run)
 
     def _launch(self, service: Service, call: StepCall) -> StepResult:
         for attempt in range(call.attempt - 1, 0, -1):
@@ -110,10 +128,7 @@ class Airflow:
         return self._wait(call, run)
 
     def _wait(self, call: StepCall, run: str) -> StepResult:
-        if is_over(call, self._clock):
-            return timed_out(call.timeout_s)
-        seconds = call.input.get("pollSeconds")
-        return Waiting(float(seconds) if isinstance(seconds, int) else POLL_S, {"runId": run})
+        return timed_out(call.timeout_s) if is_over(call, self._clock) else _again(call, run)
 
     def _unheard(self, call: StepCall, error: Unreachable) -> StepResult:
         """While a run is under way, silence only means to look again."""
@@ -147,6 +162,11 @@ def run_id(key: str, attempt: int) -> str:
     if not _RUN_ID.fullmatch(key):
         key = f"penstock-{hashlib.sha256(key.encode()).hexdigest()}"
     return key if attempt == 1 else f"{key}-{attempt}"
+
+
+def _again(call: StepCall, run: str) -> Waiting:
+    seconds = call.input.get("pollSeconds")
+    return Waiting(float(seconds) if isinstance(seconds, int) else POLL_S, {"runId": run})
 
 
 def _followed(call: StepCall) -> str | None:

@@ -21,12 +21,19 @@ from penstock.workflows.launch.guard import PORTS, Guard
 from penstock.workflows.launch.in_process import ABANDONED_MAX, InProcess
 from penstock.workflows.launch.over_http import Outbound
 from penstock.workflows.launch.registry import JOBS, Jobs
-from penstock.workflows.launch.results import failed, raised
+from penstock.workflows.launch.results import canceled, failed, raised
 from penstock.workflows.launch.sandbox.limits import Limits, Surroundings
 from penstock.workflows.launch.sandbox.over_pipe import Sandbox
 from penstock.workflows.launch.service import ServiceCalls
 from penstock.workflows.launch.webhook import Callbacks, Webhooks
-from penstock.workflows.port import Executor, Failure, Services, StepCall, StepResult
+from penstock.workflows.port import (
+    Elsewhere,
+    Executor,
+    Failure,
+    Services,
+    StepCall,
+    StepResult,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -80,6 +87,17 @@ class Executors:
         except Exception as error:  # noqa: BLE001  the boundary: it is recorded, a worker goes on
             _log.exception("step %s of kind %s broke its executor", call.run_step_id, call.kind)
             return raised(error)
+
+    def stop_elsewhere(self, call: StepCall) -> StepResult:
+        """End what an attempt has started in another engine, if its executor can."""
+        executor: object = self._by_kind.get(call.kind)
+        if not isinstance(executor, Elsewhere):
+            return canceled()
+        try:
+            return executor.stop_elsewhere(call)
+        except Exception:  # noqa: BLE001  the boundary: it is recorded, a worker goes on
+            _log.exception("step %s of kind %s could not be stopped", call.run_step_id, call.kind)
+            return canceled()
 
     def cancel(self, call_id: str) -> None:
         """Stop the attempt with this id, whichever executor runs it."""

@@ -76,9 +76,13 @@ class TriggerRecord:
             return verdict or _again(connection, newest, stored) or _lost(stored)
 
     def backtest(
-        self, tenant_id: str, trigger_id: str, *, until: datetime | None = None
+        self, tenant_id: str, trigger_id: str, *, after: int = 0, until: datetime | None = None
     ) -> RecordedBacktest:
-        """Run the trigger's own past again, and compare it with what is on record."""
+        """Run the trigger's own past again, and compare it with what is on record.
+
+        All passes by the instant are run, because each goes on from the one before it; only what
+        they came to for events after the position is compared and counted.
+        """
         with self._snapshot() as connection:
             _newest(connection, tenant_id, trigger_id)
             row = connection.execute(query("trigger_record", "last_pass"), {"until": until})
@@ -92,6 +96,7 @@ class TriggerRecord:
             [delivery_of(each) for each in settled],
             [history_of_row(each) for each in history],
             replayed,
+            after=after,
         )
 
     @contextmanager

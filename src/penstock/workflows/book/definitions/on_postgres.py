@@ -9,7 +9,7 @@ when it is no longer the newest. Every change tells of itself with an event.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import cast
 
@@ -22,7 +22,7 @@ from penstock.base.on_postgres import Pool, answering
 from penstock.envelope.codec import encode, load_stored
 from penstock.envelope.envelope import JsonValue
 from penstock.sql import query
-from penstock.workflows.book.conflict import WorkflowConflict
+from penstock.workflows.book.conflict import WorkflowConflict, require_version
 from penstock.workflows.definition import (
     Status,
     Workflow,
@@ -75,10 +75,8 @@ class DefinitionBook:
             fault = Fault("/slug", f"expected {slug!r}, found another")
             raise WorkflowInvalid([fault])
         with answering(), self._pool.connection() as connection, connection.transaction():
-            key, version, is_active, known = self._lock(
-                connection, tenant_id, slug, expected_version
-            )
-            if definition is not None and is_material_change(_definition(known), definition):
+            key, version, is_active = self._lock(connection, tenant_id, slug, expected_version)
+            if definition is not None and _is_new(connection, key, version, definition):
                 values = {
                     "id": key, "name": definition.name, "by": by, "definition": _text(definition),
                 }  # fmt: skip
@@ -89,12 +87,14 @@ class DefinitionBook:
                 connection.execute(query(_ROOM, "switch_definition"), wanted)
         return self.get(tenant_id, slug)
 
-    def delete(self, tenant_id: str, slug: str, *, by: str) -> None:
+    def delete(
+        self, tenant_id: str, slug: str, *, by: str, expected_version: int | None = None
+    ) -> None:
         """Let the workflow launch nothing more; its versions and runs stay."""
         values = {"tenant": tenant_id, "slug": slug, "by": by}
-        with answering(), self._pool.connection() as connection:
-            if connection.execute(query(_ROOM, "delete_definition"), values).fetchone() is None:
-                raise _unknown(slug)
+        with answering(), self._pool.connection() as connection, connection.transaction():
+            self._lock(connection, tenant_id, slug, expected_version)
+            connection.execute(query(_ROOM, "delete_definition"), values)
 
     def get(self, tenant_id: str, slug: str, *, version: int | None = None) -> Workflow:
         """The newest version, or the one that is named; NotFound when there is none."""
@@ -111,6 +111,12 @@ class DefinitionBook:
         """Every workflow of a tenant by its slug, in its newest version."""
         active = None if status is None else status == "active"
         return self._read("definitions", {"tenant": tenant_id, "slug": None, "active": active})
+
+    def ids(self, tenant_id: str, slugs: Iterable[str]) -> dict[str, str]:
+        """The ids of workflows by their slugs; what does not exist is left out."""
+        values = {"tenant": tenant_id, "slugs": list(slugs)}
+        with answering(), self._pool.connection() as connection:
+            return dict(connection.execute(query(_ROOM, "definition_ids"), values).fetchall())
 
     def versions(
         self, tenant_id: str, slug: str, *, at: datetime | None = None
@@ -130,15 +136,20 @@ class DefinitionBook:
         ).fetchone()
         if row is None:
             raise _unknown(slug)
-        if expected is not None and row[1] != expected:
-            raise WorkflowConflict(
-                f"expected version {expected} of the workflow, found version {row[1]}"
-            )
+        require_version("workflow", expected, row[1])
         return row
 
     def _read(self, name: str, values: Mapping[str, object]) -> builtins.list[Workflow]:
         with answering(), self._pool.connection() as connection:
             return [_workflow(row) for row in connection.execute(query(_ROOM, name), values)]
+
+
+def _is_new(connection: Connection, key: str, version: int, definition: WorkflowDefinition) -> bool:
+    """Whether it says something else than a version does."""
+    row = connection.execute(
+        query(_ROOM, "locked_definition"), {"id": key, "version": version}
+    ).fetchone()
+    return row is None or is_material_change(_definition(row[0]), definition)
 
 
 def _workflow(row: TupleRow) -> Workflow:

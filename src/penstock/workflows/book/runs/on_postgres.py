@@ -28,6 +28,8 @@ from penstock.workflows.book.figures import (
 )
 from penstock.workflows.book.timeline import of_delivery, of_run, of_scheduler
 from penstock.workflows.book.views import Happened, JobRunView, RetrySummary, RunView, StepView
+from penstock.workflows.definition import WorkflowDefinition
+from penstock.workflows.plan import Plan
 from penstock.workflows.queue.figures import QueueFigures, WorkerSeen
 from penstock.workflows.queue.on_postgres import queue_figures, workers
 
@@ -79,7 +81,12 @@ class RunReader:
     def job_runs(self, tenant_id: str, run_id: str) -> list[JobRunView]:
         """Every execution of a run's steps, oldest first."""
         values = {"tenant": tenant_id, "id": run_id}
-        return [JobRunView(*row) for row in self._rows("job_runs", values)]
+        found = [JobRunView(*row) for row in self._rows("job_runs", values)]
+        if all(each.kind for each in found):
+            return found
+        # Whoever freed what a dead worker held, or asks what runs now, has not read the definition.
+        plan = _plan(self._rows("definition_of_run", values)[0])
+        return [each if each.kind else each.known_by(plan.work_at(each.address)) for each in found]
 
     def history(
         self, tenant_id: str, run_id: str, *, after: int = 0, limit: int = 1000
@@ -163,6 +170,11 @@ class RunReader:
     def _rows(self, name: str, values: Mapping[str, object]) -> list[TupleRow]:
         with answering(), self._pool.connection() as connection:
             return connection.execute(query(_ROOM, name), values).fetchall()
+
+
+def _plan(row: TupleRow) -> Plan:
+    definition = load_stored(row[0])
+    return Plan(WorkflowDefinition.model_validate(definition, by_alias=True, by_name=False))
 
 
 def _run(row: TupleRow) -> RunView:

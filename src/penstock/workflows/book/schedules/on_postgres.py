@@ -21,7 +21,7 @@ from penstock.base.on_postgres import Pool, answering
 from penstock.envelope.codec import encode, load_stored
 from penstock.envelope.envelope import JsonObject, JsonValue
 from penstock.sql import query
-from penstock.workflows.book.conflict import WorkflowConflict
+from penstock.workflows.book.conflict import require_version
 from penstock.workflows.book.schedules.kept import KeptSchedule
 from penstock.workflows.schedule import Schedule, ScheduleSpec, next_fire_at, read_schedule
 
@@ -57,7 +57,7 @@ class ScheduleBook:
         by: str,
         expected_version: int | None = None,
     ) -> KeptSchedule:
-        """Make a document what the schedule says."""
+        """Make a document what the schedule says; saying the same again is no new version."""
         spec = read_schedule(document)
         values = _columns(spec) | {"id": key, "tenant": tenant_id, "by": by}
         with answering(), self._pool.connection() as connection, connection.transaction():
@@ -65,12 +65,10 @@ class ScheduleBook:
             if row is None:
                 raise _unknown(key)
             version, cursor, created_at, slug = row
-            if expected_version is not None and version != expected_version:
-                raise WorkflowConflict(
-                    f"expected version {expected_version} of the schedule, found version {version}"
-                )
-            connection.execute(query(_ROOM, "change_schedule"), values)
-            _plan(connection, Schedule(key, tenant_id, slug, spec, created_at, cursor))
+            require_version("schedule", expected_version, version)
+            if _said_now(connection, tenant_id, key) != spec.wire():
+                connection.execute(query(_ROOM, "change_schedule"), values)
+                _plan(connection, Schedule(key, tenant_id, slug, spec, created_at, cursor))
         return self.get(tenant_id, key)
 
     def get(self, tenant_id: str, key: str) -> KeptSchedule:
@@ -84,19 +82,26 @@ class ScheduleBook:
         """Every schedule of a tenant, or of one workflow."""
         return self._read({"tenant": tenant_id, "id": None, "slug": slug})
 
-    def delete(self, tenant_id: str, key: str) -> None:
+    def delete(self, tenant_id: str, key: str, *, expected_version: int | None = None) -> None:
         """Forget a schedule; its runs stay."""
-        with answering(), self._pool.connection() as connection:
-            found = connection.execute(
-                query(_ROOM, "delete_schedule"), {"tenant": tenant_id, "id": key}
-            ).fetchone()
-        if found is None:
-            raise _unknown(key)
+        values = {"tenant": tenant_id, "id": key}
+        with answering(), self._pool.connection() as connection, connection.transaction():
+            row = connection.execute(query(_ROOM, "lock_schedule"), values).fetchone()
+            if row is None:
+                raise _unknown(key)
+            require_version("schedule", expected_version, row[0])
+            connection.execute(query(_ROOM, "delete_schedule"), values)
 
     def _read(self, values: Mapping[str, object]) -> builtins.list[KeptSchedule]:
         with answering(), self._pool.connection() as connection:
             rows = connection.execute(query(_ROOM, "schedule_columns"), values).fetchall()
         return [kept_schedule(row) for row in rows]
+
+
+def _said_now(connection: Connection, tenant_id: str, key: str) -> JsonObject:
+    values = {"tenant": tenant_id, "id": key, "slug": None}
+    (row,) = connection.execute(query(_ROOM, "schedule_columns"), values).fetchall()
+    return kept_schedule(row).schedule.spec.wire()
 
 
 def kept_schedule(row: TupleRow) -> KeptSchedule:
