@@ -300,6 +300,24 @@ def test_a_redrive_that_is_not_clear_about_what_is_refused(api: Server, body: An
     assert api.admin.post("/admin/dead-letters/redrive", json=body).status_code in (400, 422)
 
 
+@pytest.mark.parametrize(
+    ("body", "pointer", "detail"),
+    [
+        ({"ids": ["x"], "dryRun": 1}, "/dryRun", "expected true or false, found something else"),
+        ({"filter": {"raeson": "x"}}, "/filter/raeson", "expected no such field, found one"),
+        ({"ids": []}, "/ids", "expected at least 1 entries, found 0"),
+        ({"ids": [5]}, "/ids/0", "expected text, found something else"),
+    ],
+)
+def test_a_body_of_the_wrong_shape_is_refused_in_our_words_at_its_place(
+    api: Server, body: Any, pointer: str, detail: str
+) -> None:
+    answered = api.admin.post("/admin/dead-letters/redrive", json=body)
+
+    assert (answered.status_code, answered.json()["code"]) == (422, "body_invalid")
+    assert answered.json()["errors"] == [{"pointer": pointer, "detail": detail}]
+
+
 # Tokens.
 
 

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
 from penstock.api.problems import RequestRefused
-from penstock.base.errors import Fault
 from penstock.envelope.codec import decode
+from penstock.workflows.forms import form_faults
 
 JSON = "application/json"
 _BODY_SECONDS = 30
@@ -68,10 +68,7 @@ async def read_model(request: Request, model: type[Model], *accepted: str) -> Mo
     try:
         return model.model_validate(tree)
     except ValidationError as error:
-        faults = tuple(
-            Fault("".join(f"/{part}" for part in each["loc"]), each["msg"])
-            for each in error.errors(include_url=False, include_input=False, include_context=False)
-        )
+        faults = tuple(form_faults(error))
         detail = "; ".join(f"{fault.pointer or '/'}: {fault.detail}" for fault in faults[:5])
         raise RequestRefused(
             422,
