@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
 
 from penstock.api.problems import RequestRefused
+from penstock.base.errors import Fault
 from penstock.envelope.codec import decode
 from penstock.workflows.forms import form_faults
 
@@ -19,6 +21,7 @@ JSON = "application/json"
 _BODY_SECONDS = 30
 _NODES_MAX = 20_000
 _DEPTH_MAX = 80  # a schema may nest deeper than an event
+_SHOWN = 5  # faults in the sentence; `errors` has them all
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -68,12 +71,16 @@ async def read_model(request: Request, model: type[Model], *accepted: str) -> Mo
     try:
         return model.model_validate(tree)
     except ValidationError as error:
-        faults = tuple(form_faults(error))
-        detail = "; ".join(f"{fault.pointer or '/'}: {fault.detail}" for fault in faults[:5])
-        raise RequestRefused(
-            422,
-            "body_invalid",
-            detail,
-            remedy="Correct the fields that `errors` names; /openapi.json has the shape.",
-            faults=faults,
-        ) from None
+        raise body_invalid(form_faults(error)) from None
+
+
+def body_invalid(faults: Sequence[Fault]) -> RequestRefused:
+    """The answer to a body that does not fit."""
+    said = "; ".join(f"{fault.pointer or '/'}: {fault.detail}" for fault in faults[:_SHOWN])
+    return RequestRefused(
+        422,
+        "body_invalid",
+        said,
+        remedy="Correct the fields that `errors` names; /openapi.json has the shape.",
+        faults=tuple(faults),
+    )
