@@ -283,6 +283,36 @@ def test_letters_can_be_redriven_by_id(api: Server) -> None:
     assert done.json()["data"]["redriven"] == 1
 
 
+def test_a_retry_under_its_key_repeats_the_event_that_was_redriven_meanwhile(api: Server) -> None:
+    event_type = name()
+    key = {"Idempotency-Key": event_type}
+    sent = {"type": event_type, "source": "orders.api", "payload": {"amount": 1}}
+    refused = api.admin.post("/v1/events", json=sent, headers=key)
+    register(api, event_type)
+    body = {"ids": [refused.json()["deadLetterId"]]}
+    assert api.admin.post("/admin/dead-letters/redrive", json=body).json()["data"]["redriven"] == 1
+
+    again = api.admin.post("/v1/events", json=sent, headers=key)
+
+    assert again.json()["data"]["status"] == "duplicate"
+    assert len(acts(api, event_type)) == 1
+
+
+def test_other_content_under_a_known_key_is_not_let_in_by_a_redrive(api: Server) -> None:
+    event_type = name()
+    key = {"Idempotency-Key": event_type}
+    register(api, event_type)
+    sent = {"type": event_type, "source": "orders.api", "payload": {"amount": 1}}
+    assert api.admin.post("/v1/events", json=sent, headers=key).status_code == 202
+    other = api.admin.post("/v1/events", json={**sent, "payload": {"amount": 2}}, headers=key)
+
+    letter = other.json()["deadLetterId"]
+    done = api.admin.post("/admin/dead-letters/redrive", json={"ids": [letter]}).json()["data"]
+
+    assert done["stillFailing"] == [{"id": letter, "reason": "id_conflict"}]
+    assert [payload["amount"] for payload in acts(api, event_type)] == [1]
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -298,6 +328,24 @@ def test_letters_can_be_redriven_by_id(api: Server) -> None:
 )
 def test_a_redrive_that_is_not_clear_about_what_is_refused(api: Server, body: Any) -> None:
     assert api.admin.post("/admin/dead-letters/redrive", json=body).status_code in (400, 422)
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer", "detail"),
+    [
+        ({"ids": ["x"], "dryRun": 1}, "/dryRun", "expected true or false, found something else"),
+        ({"filter": {"raeson": "x"}}, "/filter/raeson", "expected no such field, found one"),
+        ({"ids": []}, "/ids", "expected at least 1 entries, found 0"),
+        ({"ids": [5]}, "/ids/0", "expected text, found something else"),
+    ],
+)
+def test_a_body_of_the_wrong_shape_is_refused_in_our_words_at_its_place(
+    api: Server, body: Any, pointer: str, detail: str
+) -> None:
+    answered = api.admin.post("/admin/dead-letters/redrive", json=body)
+
+    assert (answered.status_code, answered.json()["code"]) == (422, "body_invalid")
+    assert answered.json()["errors"] == [{"pointer": pointer, "detail": detail}]
 
 
 # Tokens.

@@ -78,6 +78,11 @@ def test_anything_else_is_no_instant(text: str) -> None:
         parse_instant(text)
 
 
+def test_a_plus_that_a_url_turned_into_a_space_is_explained() -> None:
+    with pytest.raises(ValueError, match=r"; a \+ in a URL is written %2B$"):
+        parse_instant("2026-01-31T10:30:00 02:00")
+
+
 @given(instants)
 def test_what_is_written_is_read_back_to_the_millisecond(at: datetime) -> None:
     text = format_instant(at)

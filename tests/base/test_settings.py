@@ -62,22 +62,29 @@ def test_a_misspelt_setting_is_refused_with_the_nearest_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "value"),
+    ("variable", "value", "sentence"),
     [
-        ("PENSTOCK_PORT", "high"),
-        ("PENSTOCK_PORT", "65536"),
-        ("PENSTOCK_ADMIN_TOKEN", "short"),
-        ("PENSTOCK_AUTH", "maybe"),
-        ("PENSTOCK_QUEUE_NAME", "../etc"),
-        ("PENSTOCK_REGISTRY_MODE", "loose"),
-        ("EVENT_INGRESS_CONCURRENCY", "0"),
+        ("PENSTOCK_PORT", "high", "expected a whole number, found 'high'"),
+        ("PENSTOCK_PORT", "65536", "expected at most 65535, found '65536'"),
+        ("PENSTOCK_ADMIN_TOKEN", "short", "expected at least 24 characters, found 5 characters"),
+        ("PENSTOCK_AUTH", "maybe", "expected 'on' or 'off', found 'maybe'"),
+        ("PENSTOCK_DEMO", "maybe", "expected 1 or 0, true or false, found 'maybe'"),
+        (
+            "PENSTOCK_QUEUE_NAME",
+            "../etc",
+            "expected text that matches ^[A-Za-z0-9_-]{1,100}$, found '../etc'",
+        ),
+        ("PENSTOCK_REGISTRY_MODE", "loose", "expected 'strict' or 'open', found 'loose'"),
+        ("EVENT_INGRESS_CONCURRENCY", "0", "expected at least 1, found '0'"),
     ],
 )
-def test_a_value_that_does_not_fit_is_refused_by_name(variable: str, value: str) -> None:
+def test_a_value_that_does_not_fit_is_refused_by_name(
+    variable: str, value: str, sentence: str
+) -> None:
     error = refusal(**{variable: value})
 
     name = ALIASES.get(variable, variable.removeprefix("PENSTOCK_").lower())
-    assert f"PENSTOCK_{name.upper()}" in str(error)
+    assert str(error) == f"PENSTOCK_{name.upper()}: {sentence}"
 
 
 def test_a_refused_secret_is_not_shown() -> None:

@@ -117,5 +117,7 @@ def test_the_doctor_reports_a_database_that_does_not_answer_without_its_password
     ran = run("doctor")
 
     assert ran.code == 1
-    assert "missing  PostgreSQL at PENSTOCK_DATABASE_URL" in ran.out
+    (line,) = [line for line in ran.out.splitlines() if line.startswith("missing")]
+    assert line.startswith("missing  PostgreSQL at PENSTOCK_DATABASE_URL (connection failed: ")
+    assert "Connection refused)  fix: start that server" in line
     assert "hunter2" not in ran.out + ran.err

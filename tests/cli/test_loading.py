@@ -23,6 +23,13 @@ from penstock.transport.segment import parse
 SPOOL = Path(".penstock") / "spool" / "apphub_event_ingress_queue"
 
 
+@pytest.fixture
+def spool(home: Path) -> Path:
+    """The queue of a Penstock that has run here before."""
+    (home / SPOOL).mkdir(parents=True)
+    return home / SPOOL
+
+
 def on_spool(home: Path) -> list[Message]:
     """Every message that lies on the spool, oldest segment first."""
     found = []
@@ -146,6 +153,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.usefixtures("spool")
 def test_queue_write_puts_every_line_on_the_queue_verbatim(run: Any, home: Path) -> None:
     (home / "raw.txt").write_bytes(b"\n".join(HOSTILE) + b"\n\n")
 
@@ -155,6 +163,18 @@ def test_queue_write_puts_every_line_on_the_queue_verbatim(run: Any, home: Path)
     found = on_spool(home)
     assert [message.json for message in found] == HOSTILE
     assert {(message.tenant_id, message.via) for message in found} == {("default", "queue")}
+
+
+@pytest.mark.parametrize("verb", [["queue", "write", "-"], ["import", "-"]])
+def test_a_folder_on_which_nothing_has_run_is_named_and_written_to_all_the_same(
+    run: Any, home: Path, verb: list[str]
+) -> None:
+    ran = run(*verb, stdin=b"one\n")
+
+    assert ran.code == 0
+    assert ran.err.startswith(f"nothing has run on {home / '.penstock'} yet")
+    assert [message.json for message in on_spool(home)] == [b"one"]
+    assert run(*verb, stdin=b"two\n").err == "", "it is said once: now the folder has a queue"
 
 
 def test_queue_write_reads_stdin(run: Any, home: Path) -> None:
@@ -188,6 +208,7 @@ def test_a_house_without_a_queue_refuses_raw_lines(
     assert not (home / SPOOL).exists()
 
 
+@pytest.mark.usefixtures("spool")
 def test_import_queues_every_event_and_says_how_many(run: Any, home: Path) -> None:
     events = [json.dumps({"type": "a.b", "n": n, "pad": "x" * 300}).encode() for n in range(5_000)]
     (home / "events.jsonl").write_bytes(b"\n".join(events) + b"\n")
@@ -208,6 +229,7 @@ def test_import_goes_on_at_a_line(run: Any, home: Path) -> None:
     assert [message.json for message in on_spool(home)] == [b"3"]
 
 
+@pytest.mark.usefixtures("spool")
 def test_import_stops_at_a_line_that_is_too_long_and_says_where_to_go_on(
     run: Any, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,12 +259,32 @@ def test_import_waits_until_everything_accepted_so_far_is_settled(
         return {"data": {"accepted": accepted, "inFlight": in_flight, "stored": stored}}
 
     away = (503, {"code": "store_unavailable", "detail": "not now", "remedy": "wait"})
-    answers("GET /admin/ledger", ledger(102, 2), ledger(110, 9), away, ledger(120, 18))
+    answers(
+        "GET /admin/ledger",
+        *(ledger(100, 0), ledger(102, 2), ledger(110, 9), away, ledger(120, 18)),
+    )
 
     ran = run("import", "events.jsonl", "--wait", "--json")
 
-    assert len(desk.asked) == 4  # settled went 100, 101, away, 102: what came later is not awaited
+    # Asked before; then settled went 100, 101, away, 102: what came later is not awaited.
+    assert len(desk.asked) == 5
     assert (ran.json["queued"], ran.json["settled"]) == (2, True)
+
+
+@pytest.mark.usefixtures("spool")
+def test_import_never_says_settled_of_a_queue_that_the_server_does_not_read(
+    run: Any, answers: Any, home: Path
+) -> None:
+    (home / "events.jsonl").write_bytes(b"1\n2\n")
+    answers("GET /admin/ledger", {"data": {"accepted": 100, "inFlight": 0, "stored": 100}})
+
+    ran = run("import", "events.jsonl", "--wait")
+
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("error  setup_incomplete: expected http://127.0.0.1:")
+    assert "to count 102 accepted events, found 100: it does not read the queue in" in ran.err
+    assert str(home / SPOOL) in ran.err
+    assert "fix  Set PENSTOCK_DATA_DIR" in ran.err
 
 
 @pytest.fixture

@@ -43,10 +43,21 @@ def test_the_stretch_of_time_is_the_last_hour_unless_it_is_said(
     assert window_of(query, NOON) == expected
 
 
-def test_an_hour_of_sixty_buckets_has_one_a_minute_give_or_take_a_millisecond() -> None:
-    ruler = rule(NOON, NOON + HOUR - timedelta(milliseconds=1), 60)
+@pytest.mark.parametrize("short", [timedelta(0), timedelta(milliseconds=1)])
+def test_an_hour_of_sixty_buckets_has_one_a_minute(short: timedelta) -> None:
+    assert rule(NOON, NOON + HOUR - short, 60) == Ruler(NOON, timedelta(minutes=1), 60)
 
-    assert ruler == Ruler(NOON, timedelta(minutes=1), 60)
+
+def test_an_instant_alone_is_one_bucket() -> None:
+    assert rule(NOON, NOON, 60) == Ruler(NOON, timedelta(milliseconds=1), 1)
+
+
+def test_the_last_bucket_holds_the_very_end() -> None:
+    found = [(NOON + HOUR, Severity.INFO, 4), (NOON + 2 * HOUR, Severity.INFO, 1)]
+
+    buckets = fill(rule(NOON, NOON + 2 * HOUR, 2), found)
+
+    assert [bucket.counts for bucket in buckets] == [{}, {Severity.INFO: 5}]
 
 
 @given(
@@ -62,10 +73,13 @@ def test_every_instant_of_the_range_has_its_bucket(
     last = first + span
     ruler = rule(first, last, buckets)
     number = (first + span * at - ruler.start) // ruler.step
+    counted = [(ruler.start + number * ruler.step, Severity.INFO, 1)]
 
     assert 1 <= ruler.buckets <= buckets
-    assert 0 <= number < ruler.buckets
-    assert (last - ruler.start) // ruler.step == ruler.buckets - 1
+    assert 0 <= number <= ruler.buckets
+    assert sum(bucket.events for bucket in fill(ruler, counted)) == 1
+    assert ruler.start + ruler.step * (ruler.buckets - 1) <= last
+    assert last - ruler.start <= ruler.step * ruler.buckets
 
 
 def test_silent_buckets_are_shown_too() -> None:

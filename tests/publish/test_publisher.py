@@ -373,6 +373,11 @@ class Connection(Scripted):
         self.closed.append("aclose")
 
 
+def test_an_address_in_the_place_of_a_sink_is_refused_at_once() -> None:
+    with pytest.raises(TypeError, match="found an address; say url=… and token=…"):
+        Publisher("http://127.0.0.1:8700")  # type: ignore[arg-type]
+
+
 def test_a_sink_that_was_handed_in_is_left_open() -> None:
     sink = Connection()
 

@@ -53,7 +53,8 @@ def parse_instant(text: str) -> datetime:
 def _parse_any(text: str) -> datetime:
     match = _INSTANT.fullmatch(text)
     if match is None:
-        raise ValueError(f"expected RFC 3339 with an offset, found {text[:40]!r}")
+        hint = "; a + in a URL is written %2B" if _INSTANT.fullmatch(text.replace(" ", "+")) else ""
+        raise ValueError(f"expected RFC 3339 with an offset, found {text[:40]!r}{hint}")
     year, month, day, hour, minute, second = (int(part) for part in match.group(1, 2, 3, 4, 5, 6))
     micros = int((match.group(7) or "0").ljust(6, "0")[:6])
     try:

@@ -117,7 +117,8 @@ def _database(settings: Settings) -> Check:
     except ImportError as error:
         return Check("missing", f"PostgreSQL's client ({error})", "install requirements/run.txt")
     except Exception as error:  # noqa: BLE001  whatever a driver raises, the doctor reports it
-        said = str(error).strip().splitlines()[-1:] or [type(error).__name__]
+        # The first line says what failed; those after it ask whether a server runs there at all.
+        said = str(error).strip().splitlines()[:1] or [type(error).__name__]
         fix = "start that server, or unset PENSTOCK_DATABASE_URL to use the embedded one"
         return Check("missing", f"PostgreSQL at PENSTOCK_DATABASE_URL ({said[0]})", fix)
 

@@ -46,8 +46,8 @@ class Effect:
         before, after = self.before, self.after
         over = f"in {self.days} days"
         if after is None:
-            return f"{before.launches if before else 0} runs {over} would not have been started"
-        said = f"would have started {after.launches} runs {over}"
+            return f"{_runs(before.launches if before else 0)} {over} would not have been started"
+        said = f"would have started {_runs(after.launches)} {over}"
         if before is not None:
             said += f" instead of {before.launches}{_percent(before.launches, after.launches)}"
         peak = number(after.found, "peakLaunchesPerMinute")
@@ -99,6 +99,10 @@ def _try(client: Client, item: Item, since: str, end: str | None) -> Tried:
     if end:
         body["to"] = end
     return Tried(text(item.body, "status"), ask(client, body))
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
 
 
 def _percent(before: int, after: int) -> str:

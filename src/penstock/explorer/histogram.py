@@ -15,12 +15,14 @@ BUCKETS_MAX = 200
 BUCKETS_DEFAULT = 60
 SPAN_DEFAULT = timedelta(hours=1)
 _MILLISECOND = timedelta(milliseconds=1)
-_TICK = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Events that occurred from `start` on and before `end`, by severity; silence is left out."""
+    """Events that occurred from `start` on and before `end`, by severity; silence is left out.
+
+    The last bucket of a histogram also holds the very end of the stretch, which a query includes.
+    """
 
     start: datetime
     end: datetime
@@ -67,17 +69,18 @@ def window_of(query: EventQuery, now: datetime) -> tuple[datetime, datetime]:
 
 
 def rule(first: datetime, last: datetime, buckets: int) -> Ruler:
-    """At most `buckets` equal buckets of whole milliseconds that hold both ends."""
-    span = last - first + _TICK
+    """At most `buckets` equal buckets of whole milliseconds: an hour in sixty has whole minutes."""
+    span = last - first
     step = max(_MILLISECOND, _MILLISECOND * -(-span // (_MILLISECOND * buckets)))
-    return Ruler(first, step, buckets=-(-span // step))
+    return Ruler(first, step, buckets=max(1, -(-span // step)))
 
 
 def fill(ruler: Ruler, counted: Iterable[tuple[datetime, Severity, int]]) -> list[Bucket]:
     """Every bucket in order, the silent ones too; `counted` says where a bucket starts."""
     found: list[dict[Severity, int]] = [{} for _ in range(ruler.buckets)]
     for start, severity, events in counted:
-        found[(start - ruler.start) // ruler.step][severity] = events
+        counts = found[min((start - ruler.start) // ruler.step, ruler.buckets - 1)]
+        counts[severity] = counts.get(severity, 0) + events
     starts = [ruler.start + n * ruler.step for n in range(ruler.buckets)]
     return [
         Bucket(start, start + ruler.step, counts)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -132,13 +133,13 @@ class Door:
         verdicts = _verdicts(items, arrivals, registry)
         for item, arrival, verdict in zip(items, arrivals, verdicts, strict=True):
             if isinstance(verdict, Rejected):
-                call.add(item.raw, verdict, b"")
+                call.add(item.raw, _named(verdict, arrival), b"")
                 continue
             # What came in a dialect is queued in our own words.
             is_compact = item.is_compact and verdict.claimed is item.tree
             written = queued_form(verdict, item.raw, arrival, is_compact=is_compact)
             if isinstance(written, Rejected):
-                call.add(item.raw, written, b"")
+                call.add(item.raw, _named(written, arrival), b"")
             else:
                 call.add(item.raw, keyed(verdict, registry), written)
         call.recall()
@@ -199,6 +200,13 @@ def _verdicts(
         else judge_tree(item.tree, item.raw, arrival, registry)
         for item, arrival in zip(items, arrivals, strict=True)
     ]
+
+
+def _named(rejected: Rejected, arrival: Arrival) -> Rejected:
+    """The rejection with the id that its key stands for: a retry repeats what is let in later."""
+    if rejected.event_id is not None or not arrival.fallback_id:
+        return rejected
+    return replace(rejected, event_id=arrival.fallback_id)
 
 
 def _whole_ms(at: datetime) -> datetime:

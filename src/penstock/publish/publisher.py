@@ -54,6 +54,8 @@ class Publisher:
     ) -> None:
         self._patience = Patience(attempts, backoff or Backoff())
         self._opened: Connection | None = None
+        if isinstance(sink, str):
+            raise TypeError("expected a sink, found an address; say url=… and token=…")
         if sink is None:
             sink = self._opened = open_sink(url, token, os.environ)
         self._sink: Sink | None = sink

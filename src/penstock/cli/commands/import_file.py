@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.base.errors import PenstockError
+from penstock.base.errors import PenstockError, SetupIncomplete
 from penstock.base.settings import Settings, load_settings
 from penstock.cli import report
-from penstock.cli.commands.queue import check_tenant, opened
+from penstock.cli.commands.queue import check_tenant, open_queue, opened
 from penstock.cli.connect import connect
 from penstock.cli.fields import number
 from penstock.cli.lines import Batch, batches
@@ -43,13 +43,14 @@ def import_file(
     settings = load_settings(os.environ)
     check_tenant(tenant)
     began = time.monotonic()
+    before = _accepted(settings) if wait else 0
     with opened(file) as (lines, size):
         every = batches(lines, from_line=from_line)
         with report.progress("importing", size) as advance:
             load = _post if settings.events_mode == "inline" else _spool
             result = load(settings, every, advance, tenant)
     if wait:
-        _settle(settings)
+        _settle(settings, before + number(result, "queued"))
         result["settled"] = True
     result["seconds"] = round(time.monotonic() - began, 3)
     if as_json:
@@ -62,10 +63,9 @@ def _spool(
     settings: Settings, every: Iterator[Batch], advance: Callable[[int], None], tenant: str
 ) -> JsonObject:
     from penstock.cli.spooling import LineWriter, Written
-    from penstock.house import open_spool
 
     written = Written()
-    with contextlib.closing(open_spool(settings)) as queue:
+    with contextlib.closing(open_queue(settings)) as queue:
         writer = LineWriter(queue, tenant_id=tenant, via="import", say=report.say)
         with _saying_where_to_go_on(lambda: written.last_line):
             for now in writer.write(every):
@@ -102,11 +102,22 @@ def _saying_where_to_go_on(last_line: Callable[[], int]) -> Iterator[None]:
         raise
 
 
-def _settle(settings: Settings) -> None:
-    """Wait until everything accepted so far is settled."""
+def _accepted(settings: Settings) -> int:
+    with connect(settings) as client:
+        return number(_ledger(client), "accepted")
+
+
+def _settle(settings: Settings, accepted_min: int) -> None:
+    """Wait until everything accepted so far is settled; refuse if what we queued is not in it.
+
+    The server counts what lies on its own queue. Ours was closed, so it is all there; a lower count
+    means that the server reads another folder, and waiting for it would prove nothing.
+    """
     with connect(settings) as client:
         ledger = _ledger(client)
         target = number(ledger, "accepted")
+        if target < accepted_min:
+            raise _elsewhere(settings, accepted_min, target)
         with report.progress("settling", number(ledger, "inFlight")) as advance:
             before = number(ledger, "accepted") - number(ledger, "inFlight")
             while (now := number(ledger, "accepted") - number(ledger, "inFlight")) < target:
@@ -114,6 +125,15 @@ def _settle(settings: Settings) -> None:
                 before = now
                 time.sleep(_LOOK_EVERY_S)
                 ledger = _ledger(client)
+
+
+def _elsewhere(settings: Settings, expected: int, found: int) -> SetupIncomplete:
+    return SetupIncomplete(
+        f"expected {settings.base_url} to count {expected} accepted events, found {found}: it does "
+        f"not read the queue in {settings.spool_dir.resolve()}",
+        remedy="Set PENSTOCK_DATA_DIR to the folder that server runs on, and import again; "
+        "what was queued here waits for a `penstock up` of its own.",
+    )
 
 
 def _ledger(client: Client) -> JsonObject:

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
@@ -19,6 +19,9 @@ from penstock.cli import report
 from penstock.cli.lines import batches
 from penstock.cli.options import AsJson, Tenant
 from penstock.envelope.envelope import DEFAULT_TENANT
+
+if TYPE_CHECKING:
+    from penstock.transport.on_disk import Spool
 
 app = typer.Typer(
     help="Look at the queue and write to it.", no_args_is_help=True, rich_markup_mode=None
@@ -32,13 +35,12 @@ _TENANT = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 def write(file: File, tenant: Tenant = DEFAULT_TENANT, as_json: AsJson = False) -> None:
     """Put raw lines on the queue, unchecked, as a foreign producer would."""
     from penstock.cli.spooling import LineWriter, Written
-    from penstock.house import open_spool
 
     settings = load_settings(os.environ)
     require_queue(settings)
     check_tenant(tenant)
     written = Written()
-    with opened(file) as (lines, size), contextlib.closing(open_spool(settings)) as queue:
+    with opened(file) as (lines, size), contextlib.closing(open_queue(settings)) as queue:
         writer = LineWriter(queue, tenant_id=tenant, via="queue", say=report.say)
         with report.progress("writing", size) as advance:
             for now in writer.write(batches(lines)):
@@ -70,6 +72,18 @@ def status(as_json: AsJson = False) -> None:
         report.document({**facts, "folder": str(settings.spool_dir)})
     else:
         report.columns([[name, str(value)] for name, value in facts.items() if value is not None])
+
+
+def open_queue(settings: Settings) -> Spool:
+    """The queue of this folder; one that had to be made has no reader yet, and that is said."""
+    from penstock.house import open_spool
+
+    if not settings.spool_dir.is_dir():
+        report.say(
+            f"nothing has run on {settings.data_dir.resolve()} yet, so this waits there until "
+            "`penstock up` does; PENSTOCK_DATA_DIR names another folder"
+        )
+    return open_spool(settings)
 
 
 def require_queue(settings: Settings) -> None:

@@ -3,8 +3,9 @@
     letter ── judge again ──▶ fits ──▶ settle (via redrive) ──▶ marked
                   └─────────▶ still fails, with today's reason
 
-Harmless twice: an event brings its own id, or gets one derived from its letter, so a second redrive
-finds it in the log. `dry_run` judges and writes nothing.
+Harmless twice: an event brings its own id, or the one its Idempotency-Key stood for, or gets one
+derived from its letter; so a second redrive, or the publisher's retry, finds it in the log.
+`dry_run` judges and writes nothing.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def _arrival(letter: DeadLetter) -> Arrival:
     at_ms = round(letter.first_seen_at.timestamp() * 1000)
     return Arrival(
         accepted_at=letter.first_seen_at,
-        fallback_id=derived_id(at_ms, "redrive", letter.id),
+        fallback_id=letter.event_id or derived_id(at_ms, "redrive", letter.id),
         via=Via.REDRIVE,
         tenant_id=letter.tenant_id,
     )
