@@ -15,7 +15,7 @@ from penstock.store.append.condition import Criteria
 from penstock.store.append.coordinator import Coordinator
 from penstock.store.append.in_memory import LogInMemory
 from penstock.store.append.judging import Calling
-from penstock.store.append.request import Found, Outcome, Request, nothing
+from penstock.store.append.request import Found, Outcome, Request
 
 
 class SlowLog:
@@ -28,13 +28,8 @@ class SlowLog:
         self.gate = threading.Semaphore(0)
         self.broken: Callable[[], Exception] | None = None
         self.is_closed = False
-        self.has_time = True
 
-    def commit(
-        self, requests: Sequence[Request], meanwhile: Callable[[], None] = nothing
-    ) -> list[Outcome]:
-        if self.has_time:
-            meanwhile()
+    def commit(self, requests: Sequence[Request]) -> list[Outcome]:
         self.batches.append(len(requests))
         self.entered.release()
         assert self.gate.acquire(timeout=20)
@@ -163,32 +158,6 @@ def test_a_task_that_gives_up_does_not_hold_up_the_others() -> None:
     coordinator.close()
 
 
-@pytest.mark.parametrize("is_heard", [True, False], ids=["meanwhile", "afterwards"])
-def test_the_answered_are_told_while_the_log_works_for_the_next(is_heard: bool) -> None:
-    log = SlowLog()
-    log.has_time = is_heard
-    coordinator = Coordinator(log)
-    with ThreadPoolExecutor(9) as pool:
-        first = pool.submit(coordinator.append, request("first"))
-        assert log.entered.acquire(timeout=20)
-        shared = [pool.submit(coordinator.append, request(f"s{n}")) for n in range(4)]
-        started(coordinator, 4)
-        log.gate.release()
-        assert log.entered.acquire(timeout=20)
-        last = [pool.submit(coordinator.append, request(f"l{n}")) for n in range(4)]
-        started(coordinator, 4)
-        log.gate.release()
-        if not is_heard:  # a log that never has time for others tells them when it is done
-            log.gate.release()
-
-        told = sorted(each.result(20).positions for each in (first, *shared))
-        log.gate.release()
-        told += sorted(each.result(20).positions for each in last)
-    assert told == [(n,) for n in range(1, 10)]
-    assert log.batches == [1, 4, 4]
-    coordinator.close()
-
-
 def test_closing_commits_what_waits_and_then_lets_go_of_the_log() -> None:
     log = SlowLog()
     coordinator = Coordinator(log)
@@ -201,8 +170,7 @@ def test_closing_commits_what_waits_and_then_lets_go_of_the_log() -> None:
         log.gate.release(2)
         closing.result(20)
 
-        found = sorted(each.result(20).positions for each in (first, *others))
-        assert found == [(1,), (2,), (3,)]
+        assert [each.result(20).positions for each in (first, *others)] == [(1,), (2,), (3,)]
     assert log.is_closed
     with pytest.raises(StoreUnavailable):
         coordinator.append(request("late"))

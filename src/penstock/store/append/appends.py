@@ -65,7 +65,7 @@ class Appends:
         whole = now.replace(microsecond=now.microsecond // 1000 * 1000)
         judged = judge_all(events, calling, registry, now=whole)
         hidden = self._protect.hide(judged, registry)
-        return request(calling.tenant_id, entries_of(hidden, calling), condition)
+        return request(calling.tenant_id, entries_of(hidden, calling), condition, now)
 
     def close(self) -> None:
         """Commit what waits, and let go of the log."""

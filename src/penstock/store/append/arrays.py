@@ -18,11 +18,21 @@ _EMPTY = struct.Struct("!iii").pack
 _HEADER = struct.Struct("!iiiii").pack
 
 
+def sized(data: bytes) -> bytes:
+    """One element as an array holds it."""
+    return len(data).to_bytes(4, "big") + data
+
+
+def array_of(elements: bytes, count: int, kind: int = TEXT) -> bytes:
+    """An array of so many elements, none of them NULL, that are joined already."""
+    return _HEADER(1, 0, kind, count, 1) + elements if count else _EMPTY(0, 0, kind)
+
+
 def pack_bytes(items: Sequence[bytes | None], element: int = TEXT) -> bytes:
     """An array of texts or of byte strings."""
     if not items:
         return _EMPTY(0, 0, element)
-    parts = [_NULL if x is None else len(x).to_bytes(4, "big") + x for x in items]
+    parts = [_NULL if x is None else sized(x) for x in items]
     return _HEADER(1, int(None in items), element, len(items), 1) + b"".join(parts)
 
 

@@ -1,7 +1,6 @@
-"""Put requests into the parameters of the two statements, and their answers into outcomes.
+"""Put requests into the parameters of `append_batch`, and its answer into outcomes.
 
-    requests ── quick_parameters ──▶ append_quick ──▶ the new head, or nothing: it was not so simple
-             ── batch_parameters ──▶ append_batch ──▶ Answer ── outcomes ──▶ one for each request
+    requests ── batch_parameters ──▶ append_batch ──▶ Answer ── outcomes ──▶ one for each request
 
 Pure. In a batch, events and criteria name their request by its number, events their own by theirs;
 PostgreSQL counts rows from 1, so the numbers of events do.
@@ -12,7 +11,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TypeAlias
 
 from penstock.base.errors import AppendConflict
@@ -25,6 +23,7 @@ from penstock.store.append.arrays import (
     pack_integers,
 )
 from penstock.store.append.condition import Criterion
+from penstock.store.append.packed import Kinds, is_one_tag
 from penstock.store.append.request import (
     CONFLICTS_SHOWN,
     Appended,
@@ -33,13 +32,10 @@ from penstock.store.append.request import (
     id_taken,
     too_far,
 )
-from penstock.store.append.rows import pack_sources
 
 BINARY_FORM = 1
 BATCH_FORMS = (BINARY_FORM,) * 18
-QUICK_FORMS = (BINARY_FORM,) * 7
 _INTEGER = struct.Struct("!i").pack
-_LONG = struct.Struct("!q").pack
 
 
 _Row: TypeAlias = tuple[int, str, Criterion, int, bool]  # request, tenant, criterion, after, exists
@@ -53,47 +49,6 @@ class Answer:
     hits: Sequence[tuple[int, int, tuple[int, ...]]] = ()  # request, clause, positions
     known: dict[int, tuple[int, bool]] = field(default_factory=dict)  # event: place, same content
     dropped: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Kinds:
-    """The names of our own types on the wire; every database gives them others."""
-
-    row: int
-    source: int
-
-
-def is_simple(requests: Sequence[Request], seen: int) -> bool:
-    """Whether `append_quick` can check them: each criterion is one tag, after a known place."""
-    return all(
-        (request.condition.after or 0) <= seen
-        and all(map(_is_one_tag, request.condition.criteria))
-        and all(map(_is_one_tag, request.condition.fail_if_exists))
-        for request in requests
-    )
-
-
-def quick_parameters(
-    requests: Sequence[Request], kinds: Kinds, *, seen: int, now: datetime
-) -> list[bytes]:
-    """The parameters of `append_quick`; `seen` is where the head is if nobody else has written."""
-    entries = [entry for request in requests for entry in request.entries]
-    asked = [
-        (request.tenant_id, f"{key}:{value}", after)
-        for request in requests
-        for criterion, after, _ in request.condition.clauses()
-        for key, value in criterion.tags
-    ]
-    sources = pack_sources([entry.accepted.envelope for entry in entries], now)
-    return [
-        _LONG(seen),
-        _LONG(len(entries)),
-        pack_bytes([entry.row for entry in entries], kinds.row),
-        pack_bytes([tenant.encode() for tenant, _, _ in asked]),
-        pack_bytes([tag.encode() for _, tag, _ in asked]),
-        pack_integers([after for _, _, after in asked], INT8),
-        pack_bytes(sources, kinds.source),
-    ]
 
 
 def in_order(requests: Sequence[Request], base: int) -> list[Outcome]:
@@ -115,8 +70,8 @@ def batch_parameters(requests: Sequence[Request], kinds: Kinds) -> list[bytes]:
         for n, request in enumerate(requests)
         for clause in request.condition.clauses()
     ]
-    simple = [row for row in rows if _is_one_tag(row[2])]
-    others = [row for row in rows if not _is_one_tag(row[2])]
+    simple = [row for row in rows if is_one_tag(row[2])]
+    others = [row for row in rows if not is_one_tag(row[2])]
     words = [_words(row[2]) for row in others]
     return [
         _INTEGER(len(requests)),
@@ -146,10 +101,6 @@ def _heads(rows: Sequence[_Row]) -> tuple[bytes, bytes, bytes]:
 
 def _afters(rows: Sequence[_Row]) -> bytes:
     return pack_integers([after for _, _, _, after, _ in rows], INT8)
-
-
-def _is_one_tag(criterion: Criterion) -> bool:
-    return len(criterion.tags) == 1 and not criterion.types
 
 
 def _tags(pairs: Iterable[tuple[str, str]]) -> list[str]:

@@ -6,11 +6,10 @@
 
 A commit waits for the disk, and positions are given out one commit at a time; so at 32 callers the
 log is that much faster if they share. Those who were answered a moment ago mostly come back at
-once. Where a commit takes long, the thread waits for them, so that all share the next one. Where it
-is short they go by turns: some are told, and come back, while the log works for the others. A lone
-caller commits on its own thread, which saves it two changes of threads. Processes alternate on the
-lock of the head. At most one commit is under way here, whoever makes it: `_is_busy` says so, and
-changes hands under `_mutex` only.
+once: the thread waits for them, at most half as long as a commit takes, lest the first of them goes
+alone while all others wait. A lone caller commits on its own thread, which saves it two changes of
+threads. Processes alternate on the lock of the head. At most one commit is under way here, whoever
+makes it: `_is_busy` says so, and changes hands under `_mutex` only.
 """
 
 from __future__ import annotations
@@ -19,17 +18,16 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 
 import structlog
 
 from penstock.base.errors import PenstockError, StoreUnavailable
 from penstock.store.append.batch import take
-from penstock.store.append.request import Appended, Log, Outcome, Request, nothing
+from penstock.store.append.request import Appended, Log, Outcome, Request
 
 _COMPANY = 4  # fewer callers are not waited for
 _GATHER_S_MAX = 0.005
-_RETURN_S = 25e-6  # what it takes to wake one caller and have it call again, about
 _log = structlog.get_logger("append")
 
 
@@ -75,28 +73,6 @@ class _AsyncTicket:
     def _settle(self, outcome: Outcome | PenstockError) -> None:
         if not self._future.done():  # else the caller gave up meanwhile
             self._future.set_result(outcome)
-
-
-class _Answered:
-    """A batch and what became of it, until its callers are told."""
-
-    __slots__ = ("_results", "batch", "took_s")
-
-    def __init__(
-        self,
-        batch: Sequence[_Ticket | _AsyncTicket] = (),
-        results: Sequence[Outcome | PenstockError] = (),
-        took_s: float = 0.0,
-    ) -> None:
-        self.batch = batch
-        self.took_s = took_s
-        self._results = results
-
-    def tell(self) -> None:
-        """Wake everybody up, the first time."""
-        results, self._results = self._results, ()
-        for ticket, outcome in zip(self.batch, results, strict=False):
-            ticket.resolve(outcome)
 
 
 class Coordinator:
@@ -189,42 +165,37 @@ class Coordinator:
             self._called.acquire()
             if not self._is_busy:  # then it was close() who called
                 return
-            answered = _Answered()
-            while batch := self._next(answered):
+            while batch := self._next():
                 began = time.perf_counter()
-                results = self._commit([t.request for t in batch], meanwhile=answered.tell)
-                answered.tell()  # the log had no time to wait
-                answered = _Answered(batch, results, time.perf_counter() - began)
+                results = self._commit([ticket.request for ticket in batch])
+                took_s = time.perf_counter() - began
+                for ticket, outcome in zip(batch, results, strict=True):
+                    ticket.resolve(outcome)
+                self._gather(len(batch), min(_GATHER_S_MAX, took_s / 2))
 
-    def _next(self, answered: _Answered) -> list[_Ticket | _AsyncTicket]:
-        """What the next commit takes; nothing when nobody waits, and the work is then over."""
-        if not self._waiting or len(answered.batch) * _RETURN_S < answered.took_s / 4:
-            self._gather(answered)
+    def _gather(self, answered: int, within_s: float) -> None:
+        """Let those who were just answered come back, if they are more than a few."""
+        with self._mutex:
+            self._expected = len(self._waiting) + answered
+            if self._expected < _COMPANY or self._is_closed:
+                self._expected = 0
+                return
+        self._gathered.acquire(timeout=within_s)
+        with self._mutex:
+            if not self._expected:  # somebody called just as the time was up
+                self._gathered.acquire(blocking=False)
+            self._expected = 0
+
+    def _next(self) -> list[_Ticket | _AsyncTicket]:
         with self._mutex:
             if self._waiting:
                 return take(self._waiting)
             self._rest()
             return []
 
-    def _gather(self, answered: _Answered) -> None:
-        """Tell those who were answered, and let them come back if they are more than a few."""
-        with self._mutex:
-            self._expected = len(self._waiting) + len(answered.batch)
-            if self._expected < _COMPANY or self._is_closed:
-                self._expected = 0
-        answered.tell()
-        if self._expected:
-            self._gathered.acquire(timeout=min(_GATHER_S_MAX, answered.took_s / 2))
-        with self._mutex:
-            if not self._expected:  # somebody called just as the time was up
-                self._gathered.acquire(blocking=False)
-            self._expected = 0
-
-    def _commit(
-        self, requests: list[Request], meanwhile: Callable[[], None] = nothing
-    ) -> Sequence[Outcome | PenstockError]:
+    def _commit(self, requests: list[Request]) -> Iterable[Outcome | PenstockError]:
         try:
-            return self._log.commit(requests, meanwhile)
+            return self._log.commit(requests)
         except PenstockError as error:
             _log.warning("append_failed", code=error.code, detail=error.detail)
             return [error] * len(requests)

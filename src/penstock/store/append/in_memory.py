@@ -17,7 +17,6 @@ from penstock.store.append.request import (
     Outcome,
     Request,
     id_taken,
-    nothing,
     too_far,
 )
 
@@ -30,15 +29,12 @@ class LogInMemory:
         self._now = now
         self._lock = threading.Lock()
 
-    def commit(
-        self, requests: Sequence[Request], meanwhile: Callable[[], None] = nothing
-    ) -> list[Outcome]:
+    def commit(self, requests: Sequence[Request]) -> list[Outcome]:
         """One after the other, as if each had come alone.
 
         But for one thing: an `after` that lies beyond the log is judged by where the log ended
         before, since nobody can have read what was not there yet.
         """
-        meanwhile()
         with self._lock:
             head = len(self.events)
             return [self._append(request, head) for request in requests]

@@ -14,9 +14,7 @@ as it was.
 from __future__ import annotations
 
 import re
-import select
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 
 import psycopg
 from psycopg import pq, sql
@@ -29,17 +27,14 @@ from penstock.sql import query
 from penstock.store.append.arrays import literal
 from penstock.store.append.call import (
     BATCH_FORMS,
-    QUICK_FORMS,
     Answer,
-    Kinds,
     batch_parameters,
     in_order,
-    is_simple,
     outcomes,
-    quick_parameters,
 )
 from penstock.store.append.condition import Criteria
-from penstock.store.append.request import Appended, Found, Outcome, Request, nothing
+from penstock.store.append.packed import QUICK_FORMS, Kinds, Packed, quick_parameters
+from penstock.store.append.request import Appended, Found, Outcome, Request
 from penstock.store.on_postgres import read_events
 from penstock.store.walk.choose import Parameter
 from penstock.store.walk.on_postgres import Reading
@@ -65,13 +60,11 @@ class PostgresLog:
         self._seen = 0  # where the head is, unless somebody else has written
         self._wary = 0
 
-    def commit(
-        self, requests: Sequence[Request], meanwhile: Callable[[], None] = nothing
-    ) -> list[Outcome]:
+    def commit(self, requests: Sequence[Request]) -> list[Outcome]:
         """Make each durable or refuse it; StoreUnavailable when it is not known what happened."""
         for left in reversed(range(_TRIES)):
             try:
-                return self._commit(requests, meanwhile)
+                return self._commit(requests)
             except psycopg.errors.QueryCanceled:
                 if len(requests) == 1:
                     return [QueryTooSlow(_TOO_SLOW, remedy=_BE_QUICKER)]
@@ -108,34 +101,31 @@ class PostgresLog:
             self._connection.close()
             self._connection = None
 
-    def _commit(self, requests: Sequence[Request], meanwhile: Callable[[], None]) -> list[Outcome]:
+    def _commit(self, requests: Sequence[Request]) -> list[Outcome]:
         pgconn = self._open().pgconn
-        if self._wary == 0 and is_simple(requests, self._seen):
-            found = self._quick(pgconn, requests, meanwhile)
-            if found is not None:
-                return found
-            meanwhile = nothing
-        row = _call(pgconn, _BATCH, batch_parameters(requests, self._kinds), BATCH_FORMS, meanwhile)
+        packed = [each.packed for each in requests if each.packed is not None]
+        if self._wary == 0 and len(packed) == len(requests) and self._quick(pgconn, packed):
+            return in_order(requests, self._seen - sum(each.events for each in packed))
+        row = _call(pgconn, _BATCH, batch_parameters(requests, self._kinds), BATCH_FORMS)
         answer = _answer(row or [None] * 8)
         self._wary = max(0, self._wary - 1) if answer.base == self._seen else _WARY
         answered = outcomes(requests, answer)
         self._seen = max([answer.base, *(o.after for o in answered if isinstance(o, Appended))])
         return answered
 
-    def _quick(
-        self, pgconn: pq.abc.PGconn, requests: Sequence[Request], meanwhile: Callable[[], None]
-    ) -> list[Outcome] | None:
-        """All of them stored; None when something was in the way, and nothing is."""
-        seen = self._seen
-        parameters = quick_parameters(requests, self._kinds, seen=seen, now=datetime.now(UTC))
+    def _quick(self, pgconn: pq.abc.PGconn, batch: Sequence[Packed]) -> bool:
+        """Whether all of them are stored; if not, something was in the way, and none of them is."""
+        if max(each.after for each in batch) > self._seen:
+            return False
+        parameters = quick_parameters(batch, self._kinds, self._seen)
         try:
-            row = _call(pgconn, _QUICK, parameters, QUICK_FORMS, meanwhile)
+            row = _call(pgconn, _QUICK, parameters, QUICK_FORMS)
         except UniqueViolation:
-            return None
+            return False
         if row is None:
-            return None
+            return False
         self._seen = int(row[0] or 0)
-        return in_order(requests, seen)
+        return True
 
     def _open(self) -> Connection:
         connection = self._connection
@@ -153,15 +143,10 @@ class PostgresLog:
 
 
 def _call(
-    pgconn: pq.abc.PGconn, name: bytes, parameters: Sequence[bytes], forms: Sequence[int],
-    meanwhile: Callable[[], None],
-) -> Row | None:  # fmt: skip
+    pgconn: pq.abc.PGconn, name: bytes, parameters: Sequence[bytes], forms: Sequence[int]
+) -> Row | None:
     """The one row that a prepared statement gives, if any."""
-    if meanwhile is nothing:
-        result = pgconn.exec_prepared(name, parameters, forms)
-    else:
-        pgconn.send_query_prepared(name, parameters, forms)
-        result = _finish(pgconn, meanwhile)
+    result = pgconn.exec_prepared(name, parameters, forms)
     if result.status != pq.ExecStatus.TUPLES_OK:
         if pgconn.status != pq.ConnStatus.OK:
             raise psycopg.OperationalError("the connection broke")
@@ -169,30 +154,6 @@ def _call(
     if not result.ntuples:
         return None
     return [result.get_value(0, column) for column in range(result.nfields)]
-
-
-def _finish(pgconn: pq.abc.PGconn, meanwhile: Callable[[], None]) -> pq.abc.PGresult:
-    """The result of what was sent; `meanwhile` is done while PostgreSQL works on it."""
-    socket = select.poll()
-    socket.register(pgconn.socket, select.POLLIN | select.POLLOUT)
-    while pgconn.flush():
-        socket.poll()
-        pgconn.consume_input()
-    meanwhile()
-    socket.modify(pgconn.socket, select.POLLIN)
-    result = _next_result(pgconn, socket)
-    if result is None:
-        raise psycopg.OperationalError("the connection gave no answer")
-    while _next_result(pgconn, socket) is not None:
-        """The commit is over when the connection is ready again."""
-    return result
-
-
-def _next_result(pgconn: pq.abc.PGconn, socket: select.poll) -> pq.abc.PGresult | None:
-    while pgconn.is_busy():
-        socket.poll()  # other threads run meanwhile, as they do not while libpq itself waits
-        pgconn.consume_input()
-    return pgconn.get_result()
 
 
 def _answer(row: Sequence[bytes | None]) -> Answer:

@@ -8,8 +8,9 @@ does not spoil those that share its commit. An event that a request names twice 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple, Protocol, TypeAlias
 
 from penstock.base.errors import (
@@ -22,6 +23,7 @@ from penstock.base.errors import (
 from penstock.envelope.envelope import Stored
 from penstock.ingress.verdict import Accepted, Reason, conflict
 from penstock.store.append.condition import Condition, Criteria
+from penstock.store.append.packed import Packed, pack
 
 EVENTS_MAX = 1_000  # in one append: they are stored under one lock
 CONFLICTS_SHOWN = 10
@@ -44,6 +46,7 @@ class Request:
     entries: tuple[Entry, ...]
     places: tuple[int, ...]  # for each event as it was given: which entry it is
     condition: Condition = NO_CONDITION
+    packed: Packed | None = None  # None: too much for the quick way
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +72,11 @@ class Found:
 Outcome: TypeAlias = Appended | AppendConflict | EventRefused | ConditionInvalid | QueryTooSlow
 
 
-def nothing() -> None:
-    """Nothing to do meanwhile."""
-
-
 class Log(Protocol):
     """Where appends go, and where decisions read."""
 
-    def commit(
-        self, requests: Sequence[Request], meanwhile: Callable[[], None] = nothing
-    ) -> list[Outcome]:
-        """Make each durable or refuse it, in their order; StoreUnavailable when none is known.
-
-        `meanwhile` is called once the log is at work and this thread would only wait for it.
-        """
+    def commit(self, requests: Sequence[Request]) -> list[Outcome]:
+        """Make each durable or refuse it, in their order; StoreUnavailable when none is known."""
         ...
 
     def read(self, tenant_id: str, criteria: Criteria, *, after: int, limit: int) -> Found:
@@ -92,7 +86,9 @@ class Log(Protocol):
     def close(self) -> None: ...
 
 
-def request(tenant_id: str, entries: Sequence[Entry], condition: Condition | None) -> Request:
+def request(
+    tenant_id: str, entries: Sequence[Entry], condition: Condition | None, now: datetime
+) -> Request:
     """The request; EventRefused when it gives one id two contents."""
     firsts: dict[str, int] = {}
     unique: list[Entry] = []
@@ -104,7 +100,10 @@ def request(tenant_id: str, entries: Sequence[Entry], condition: Condition | Non
         elif unique[place].accepted.content_hash != entry.accepted.content_hash:
             raise id_taken([nth], entry.accepted)
         places.append(place)
-    return Request(tenant_id, tuple(unique), tuple(places), condition or NO_CONDITION)
+    condition = condition or NO_CONDITION
+    rows = [(entry.accepted.envelope, entry.row) for entry in unique]
+    packed = pack(tenant_id, rows, condition, now)
+    return Request(tenant_id, tuple(unique), tuple(places), condition, packed)
 
 
 def id_taken(nths: Sequence[int], accepted: Accepted) -> EventRefused:

@@ -1,11 +1,10 @@
-"""Write events as PostgreSQL takes values of the type `append_row`: binary, once, ready to send.
+"""Write values of the types `append_row` and `append_source` as PostgreSQL takes them: binary.
 
     Accepted ── pack_event ──▶ the columns of its row, its hash, and its tags as words
-    a batch  ── pack_sources ─▶ what each source appended, for the ledger
+    figures ── pack_source ──▶ what one source appended, for the ledger
 
 A record on the wire is the number of its columns, then for each its type, its size and its bytes
-(record_recv in PostgreSQL). Whoever appends does this before it waits for its turn, so that a batch
-is put together by joining. tests/store/append/test_rows.py has PostgreSQL read everything back.
+(record_recv in PostgreSQL). tests/store/append/test_rows.py has PostgreSQL read everything back.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import struct
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from penstock.envelope.envelope import Envelope
 from penstock.envelope.form import metadata_form, tags_form
 from penstock.ingress.rows import event_body, leaf
 from penstock.ingress.verdict import Accepted
@@ -22,7 +20,6 @@ from penstock.store.append.arrays import pack_bytes
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_MILLISECOND = timedelta(milliseconds=1)
 _SIZED = struct.Struct("!iI").pack
 _LONG = struct.Struct("!iiq").pack
 _INT = struct.Struct("!iii").pack
@@ -50,21 +47,10 @@ def pack_event(accepted: Accepted) -> bytes:
     ))  # fmt: skip
 
 
-def pack_sources(events: Iterable[Envelope], now: datetime) -> list[bytes]:
-    """What each source appended, as `append_source` values; how late it came, by this clock."""
-    found: dict[tuple[str, str], tuple[int, int, int, int, datetime]] = {}
-    for event in events:
-        key = event.tenant_id, event.source
-        lag = max(0, (now - event.occurred_at) // _MILLISECOND)
-        count, total, _, most, _ = found.get(key, (0, 0, 0, 0, now))
-        found[key] = count + 1, total + lag, lag, max(most, lag), event.occurred_at
-    return [
-        b"".join((
-            _SOURCE_COLUMNS, _text(tenant), _text(source),
-            *(_LONG(_INT8, 8, figure) for figure in figures), _time(last),
-        ))
-        for (tenant, source), (*figures, last) in found.items()
-    ]  # fmt: skip
+def pack_source(tenant_id: str, source: str, figures: Iterable[int], last_at: datetime) -> bytes:
+    """What one source appended, as an `append_source`."""
+    numbers = [_LONG(_INT8, 8, figure) for figure in figures]
+    return b"".join((_SOURCE_COLUMNS, _text(tenant_id), _text(source), *numbers, _time(last_at)))
 
 
 def _words(tags: Iterable[tuple[str, str]]) -> bytes:
