@@ -276,6 +276,10 @@ def test_as_of_shows_the_triggers_as_they_were_defined(api: Server) -> None:
         found = api.admin.get(f"/workflows/{slug}/triggers", params={"asOf": moment}).json()["data"]
         assert [(each["name"], each["version"]) for each in found["triggers"]] == [("on update", 1)]
         assert found["asOf"]["at"]
+        alone = api.admin.get(at(slug, made), params={"asOf": moment}).json()["data"]
+        assert (alone["name"], alone["version"], alone["asOf"]) == ("on update", 1, found["asOf"])
+    early = api.admin.get(at(slug, made), params={"asOf": "2001-01-01T00:00:00Z"})
+    assert (early.status_code, early.json()["code"]) == (404, "not_found")
     filtered = {"asOf": then, "status": "disabled"}
     assert api.admin.get("/v1/triggers", params=filtered).json()["data"]["triggers"] == []
     future = api.admin.get("/v1/triggers", params={"asOf": "2199-01-01T00:00:00Z"})

@@ -83,7 +83,10 @@ async def create(request: Request, caller: Caller) -> Response:
 
 
 async def show(request: Request, caller: Caller) -> Response:
-    """One trigger in its newest version."""
+    """One trigger in its newest version, or as it was defined at a moment."""
+    as_of = Asked(request, "asOf").one("asOf")
+    if as_of is not None:
+        return reply({"data": await run_in_threadpool(_shown_as_of, request, caller, as_of)})
     found = await run_in_threadpool(trigger_of, request, caller)
     return await _reply(request, caller, found)
 
@@ -244,6 +247,20 @@ def _listed(house: House, caller: Caller, asked: Asked, slug: str | None) -> Jso
         if wanted_source in (None, each.spec.event_source)
     ]
     return {"triggers": shown(house, caller, triggers), **said}
+
+
+def _shown_as_of(request: Request, caller: Caller, as_of: str) -> JsonObject:
+    slug, key = named(request, "slug", "workflow"), named(request, "trigger_id", "trigger")
+    house = house_of(request)
+    moment = moment_of(house, as_of)
+    then = house.trigger_book.as_of(
+        caller.tenant_id, cast("datetime", moment.at), workflow_slug=slug
+    )
+    found = [each for each in then if each.id == key]
+    if not found:
+        raise NotFound(f"expected a trigger by the id {key[:60]!r} at that moment, found none")
+    (data,) = shown(house, caller, found)
+    return {**cast("JsonObject", data), "asOf": moment.to_json()}
 
 
 def moment_of(house: House, text: str) -> Moment:
