@@ -409,6 +409,7 @@ def test_an_admin_of_a_tenant_neither_sees_nor_revokes_the_tokens_of_others(api:
         {"name": "x", "scopes": ["events:read"], "tenantId": "Bad Tenant"},
         {"name": "x", "scopes": ["events:read"], "expiresAt": "tomorrow"},
         {"name": "x", "scopes": ["events:read"], "expiresAt": "2030-01-01T00:00:00"},
+        {"name": "x", "scopes": ["events:read"], "expiresAt": "2001-01-01T00:00:00Z"},
         {"name": "x", "scopes": ["events:read"], "secret": "mine-mine-mine-mine-mine"},
     ],
 )

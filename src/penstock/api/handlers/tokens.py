@@ -23,11 +23,11 @@ from penstock.access.token import (
     read_scopes,
 )
 from penstock.api.acts import record
-from penstock.api.body import read_bytes, read_model
+from penstock.api.body import body_invalid, read_bytes, read_model
 from penstock.api.context import house_of
 from penstock.api.reply import reply
 from penstock.base.clock import format_instant
-from penstock.base.errors import AccessDenied, NotFound, QueryInvalid, QueueUnavailable
+from penstock.base.errors import AccessDenied, Fault, NotFound, QueryInvalid, QueueUnavailable
 from penstock.envelope.check import is_tenant
 from penstock.envelope.envelope import JsonObject
 
@@ -63,6 +63,9 @@ async def create_token(request: Request, caller: Caller) -> Response:
         raise QueryInvalid(
             f"expected a tenant's name, found {tenant_id[:64]!r}", parameter="tenantId"
         )
+    if wanted.expires_at is not None and wanted.expires_at <= house.clock.now():
+        said = f"expected a time to come, found {format_instant(wanted.expires_at)}"
+        raise body_invalid([Fault("/expiresAt", said)])
     fault = grant_fault(caller, scopes, tenant_id)
     if fault is not None:
         raise AccessDenied(fault, known=True, remedy="Ask somebody whose token has them.")
