@@ -125,7 +125,7 @@ def test_appends_are_counted_where_the_head_is_moved(one_by_one: Appends, databa
 
 
 def test_appends_go_on_beside_another_writer(database: str) -> None:
-    """A quick append is in vain when somebody else has moved the head; the answer is the same."""
+    """Each sees what the other has stored, however it comes in."""
     with on_postgres(database) as ours, on_postgres(database) as theirs:
         for n in range(60):
             name = f"s{n % 7}"

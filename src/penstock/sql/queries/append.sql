@@ -6,36 +6,37 @@
 SELECT set_config('plan_cache_mode', 'force_generic_plan', false), set_config('lock_timeout', '10s', false),
        set_config('idle_in_transaction_session_timeout', '30s', false), set_config('statement_timeout', '15s', false);
 
--- name: begin
--- why:  Where the log ends, and the names that the two types of migration 0009 have on the wire.
-SELECT h.position, 'append_row'::regtype::oid, 'append_source'::regtype::oid FROM head AS h WHERE h.one;
+-- name: kinds
+-- why:  The names that the two types of migration 0009 have on the wire, which every database gives anew.
+SELECT 'append_row'::regtype::oid, 'append_source'::regtype::oid;
 
 -- name: append_quick
--- why:  All of it in one statement: if the head is where the caller left it ($1), nobody else has written, so what the
---       statement sees is all there is. Else, or when a tag ($5) is there after its place ($6), nothing happens and no
---       row comes back; an id that is taken is an error of its index. append_batch then says what is the matter.
+-- why:  All of it in one statement. The head is moved only from where this statement sees it, so nobody has written
+--       since, and what it sees is all there is. Else, or when a tag ($5) is there after its place ($6), or a place lies
+--       beyond the head ($1 is the furthest), nothing happens and no row comes back; an id that is taken is an error of
+--       its index. append_batch then says what is the matter.
 WITH moved AS (
   UPDATE head AS h
      SET position = h.position + $2::bigint, received_at = greatest(h.received_at, clock_timestamp()),
          appended = h.appended + $2::bigint
-   WHERE h.one AND h.position = $1::bigint
+   WHERE h.one AND h.position = (SELECT s.position FROM head AS s WHERE s.one) AND h.position >= $1::bigint
      AND NOT EXISTS (
          SELECT FROM unnest($4::text[], $5::text[], $6::bigint[]) AS c (tenant, tag, after)
           CROSS JOIN LATERAL (
                 SELECT FROM event_tags AS t
                  WHERE t.tenant_id = c.tenant AND t.tag = c.tag AND t.position > c.after LIMIT 1) AS t)
-  RETURNING h.position, h.received_at),
+  RETURNING h.position, h.position - $2::bigint AS base, h.received_at),
 stored AS (
   INSERT INTO workflow_events
     (position, received_at, tenant_id, id, type, source, occurred_at, payload, tags, correlation_id, causation_id,
      traceparent, ttl_ms, metadata, schema_version, schema_hash, severity, severity_rule, content_hash, hash)
-  SELECT $1::bigint + e.ordinality, m.received_at, e.tenant_id, e.id, e.type, e.source, e.occurred_at, e.payload, e.tags,
+  SELECT m.base + e.ordinality, m.received_at, e.tenant_id, e.id, e.type, e.source, e.occurred_at, e.payload, e.tags,
          e.correlation_id, e.causation_id, e.traceparent, e.ttl_ms, e.metadata, e.schema_version, e.schema_hash, e.severity,
          e.severity_rule, e.content_hash, e.hash
     FROM moved AS m CROSS JOIN unnest($3::append_row[]) WITH ORDINALITY AS e),
 tagged AS (
   INSERT INTO event_tags (position, tenant_id, tag)
-  SELECT $1::bigint + e.ordinality, e.tenant_id, t.word
+  SELECT m.base + e.ordinality, e.tenant_id, t.word
     FROM moved AS m CROSS JOIN unnest($3::append_row[]) WITH ORDINALITY AS e CROSS JOIN unnest(e.words) AS t (word)),
 sourced AS (
   INSERT INTO ledger_sources AS l (tenant_id, source, stored, lag_total_ms, lag_last_ms, lag_max_ms, last_event_at)

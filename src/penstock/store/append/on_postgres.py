@@ -1,14 +1,14 @@
 """Append to the log in PostgreSQL: one statement and one commit for everything that waited.
 
-    nobody else writes, each criterion is one tag ── append_quick ─▶ stored, or no row: look closer
-    anything else                                 ── append_batch ─▶ what was stored, and why not
+    each criterion is one tag ── append_quick ─▶ stored, or no row: something is in the way
+    that, and anything else   ── append_batch ─▶ what was stored, and why the rest was not
 
 Both check, store, count and move the head in one round trip. They are called by the prepared name,
 with parameters in wire form. Whatever stands in the way of a quick append, a conflict, an id that
-is known, another writer, makes it store nothing; the batch then gives the exact answer. Where
-others write as well it would be in vain, and is not tried for a while. A connection that breaks is
-opened again and the batch sent once more: what was committed is known by its ids, and is answered
-as it was.
+is known, a writer who commits in the same moment, makes it store nothing; the batch then gives the
+exact answer. Where others write a lot the quick way would often be in vain, and is not tried for a
+while. A connection that breaks is opened again and the batch sent once more: what was committed is
+known by its ids, and is answered as it was.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from penstock.store.append.call import (
 )
 from penstock.store.append.condition import Criteria
 from penstock.store.append.packed import QUICK_FORMS, Kinds, Packed, quick_parameters
-from penstock.store.append.request import Appended, Found, Outcome, Request
+from penstock.store.append.request import Found, Outcome, Request
 from penstock.store.on_postgres import read_events
 from penstock.store.walk.choose import Parameter
 from penstock.store.walk.on_postgres import Reading
@@ -42,7 +42,7 @@ from penstock.store.walk.on_postgres import Reading
 Connection = psycopg.Connection[TupleRow]
 Row = list[bytes | None]
 _QUICK, _BATCH = b"append_quick", b"append_batch"
-_WARY = 16  # batches after another writer was seen, before a quick one is tried again
+_WARY = 16  # batches after one met another writer, before a quick one is tried again
 _TRIES = 2
 _TOO_SLOW = "the condition could not be checked in time, and nothing was stored"
 _BE_QUICKER = "Send `after` with it, or name a rarer tag."
@@ -57,8 +57,7 @@ class PostgresLog:
         self._reading = Reading(readers)
         self._connection: Connection | None = None
         self._kinds = Kinds(0, 0)
-        self._seen = 0  # where the head is, unless somebody else has written
-        self._wary = 0
+        self._wary = 0  # how many batches from now on are not tried the quick way
 
     def commit(self, requests: Sequence[Request]) -> list[Outcome]:
         """Make each durable or refuse it; StoreUnavailable when it is not known what happened."""
@@ -104,28 +103,22 @@ class PostgresLog:
     def _commit(self, requests: Sequence[Request]) -> list[Outcome]:
         pgconn = self._open().pgconn
         packed = [each.packed for each in requests if each.packed is not None]
-        if self._wary == 0 and len(packed) == len(requests) and self._quick(pgconn, packed):
-            return in_order(requests, self._seen - sum(each.events for each in packed))
+        is_quick = self._wary == 0 and len(packed) == len(requests)
+        if is_quick and (head := self._quick(pgconn, packed)) is not None:
+            return in_order(requests, head - sum(each.events for each in packed))
         row = _call(pgconn, _BATCH, batch_parameters(requests, self._kinds), BATCH_FORMS)
         answer = _answer(row or [None] * 8)
-        self._wary = max(0, self._wary - 1) if answer.base == self._seen else _WARY
-        answered = outcomes(requests, answer)
-        self._seen = max([answer.base, *(o.after for o in answered if isinstance(o, Appended))])
-        return answered
+        is_crowded = is_quick and not answer.hits and not answer.known
+        self._wary = _WARY if is_crowded else max(0, self._wary - 1)
+        return outcomes(requests, answer)
 
-    def _quick(self, pgconn: pq.abc.PGconn, batch: Sequence[Packed]) -> bool:
-        """Whether all of them are stored; if not, something was in the way, and none of them is."""
-        if max(each.after for each in batch) > self._seen:
-            return False
-        parameters = quick_parameters(batch, self._kinds, self._seen)
+    def _quick(self, pgconn: pq.abc.PGconn, batch: Sequence[Packed]) -> int | None:
+        """The head when all of them are stored; None: something was in the way, and none is."""
         try:
-            row = _call(pgconn, _QUICK, parameters, QUICK_FORMS)
+            row = _call(pgconn, _QUICK, quick_parameters(batch, self._kinds), QUICK_FORMS)
         except UniqueViolation:
-            return False
-        if row is None:
-            return False
-        self._seen = int(row[0] or 0)
-        return True
+            return None
+        return None if row is None else int(row[0] or 0)
 
     def _open(self) -> Connection:
         connection = self._connection
@@ -136,8 +129,8 @@ class PostgresLog:
             connection.execute(query("append", "settle_in"))
             for name in (_QUICK, _BATCH):
                 connection.pgconn.prepare(name, query("append", name.decode()).encode())
-            for seen, row, source in connection.execute(query("append", "begin")):
-                self._seen, self._kinds = seen, Kinds(row, source)
+            for row, source in connection.execute(query("append", "kinds")):
+                self._kinds = Kinds(row, source)
             self._connection = connection
         return connection
 

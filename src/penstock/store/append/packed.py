@@ -79,13 +79,13 @@ def pack(
     )
 
 
-def quick_parameters(batch: Sequence[Packed], kinds: Kinds, seen: int) -> list[bytes]:
-    """The parameters of `append_quick`; `seen` is where the head is if nobody else has written."""
-    events, rows, criteria, tenants, tags, afters, _, sources = zip(*batch, strict=True)
+def quick_parameters(batch: Sequence[Packed], kinds: Kinds) -> list[bytes]:
+    """The parameters of `append_quick`."""
+    events, rows, criteria, tenants, tags, afters, furthest, sources = zip(*batch, strict=True)
     asked = sum(criteria)
     added = [pack_source(*key, each[:4], each.last_at) for key, each in _together(sources)]
     return [
-        _LONG(seen),
+        _LONG(max(furthest)),
         _LONG(sum(events)),
         array_of(b"".join(rows), sum(events), kinds.row),
         array_of(b"".join(tenants), asked),
