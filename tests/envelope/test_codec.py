@@ -12,7 +12,14 @@ from typing import Any
 import pytest
 
 from penstock.base.errors import NotInProfile
-from penstock.envelope.codec import ProfileReason, canonical, decode, encode, load_stored
+from penstock.envelope.codec import (
+    ProfileReason,
+    canonical,
+    decode,
+    decode_several,
+    encode,
+    load_stored,
+)
 from penstock.ingress.verdict import Reason
 
 
@@ -202,3 +209,25 @@ def cpu_seconds(raw: bytes) -> float:
     with contextlib.suppress(NotInProfile):
         decode(raw)
     return time.process_time() - started
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        b'{"id":"01a1e398-6710-7000-935e-3087aa22a402"}',
+        b'{"id":"01a1e39e-3110-7000-935e-3007aa22a402","n":[1,2.5,-3]}',
+        b'{"id":"5e-310"}',
+        b'{"5e-310":1}',
+        b'{"n":1e-30}',
+    ],
+)
+def test_ids_that_look_like_tiny_numbers_are_read_with_the_others(plain: bytes) -> None:
+    assert decode_several([plain, b'{"a":1}']) == [decode(plain), {"a": 1}]
+
+
+@pytest.mark.parametrize(
+    "literal", [b"5e-324", b"-1e-310", b"2.5e-310", b"0." + b"0" * 80 + b"1e-300", b"1e-300"]
+)
+@pytest.mark.parametrize("around", [b'{"n":%b}', b'{"n": %b}', b'{"n":[%b]}', b'{"n":[1,%b]}'])
+def test_tiny_numbers_take_a_closer_look(literal: bytes, around: bytes) -> None:
+    assert decode_several([b'{"a":1}', around % literal]) is None

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from penstock.base.errors import NotInProfile
-from penstock.envelope.codec import decode, encode, load_stored
+from penstock.envelope.codec import canonical, decode, encode, load_stored
 from penstock.envelope.envelope import JsonValue
-from penstock.envelope.form import json_form
+from penstock.envelope.form import json_form, json_forms
 
 numbers = st.one_of(
     st.integers(-(2**63) + 1, 2**63 - 1),
@@ -72,3 +72,15 @@ def test_the_form_of_a_literal_survives_jsonb(
     assert row is not None
 
     assert json_form(load_stored(str(row[0]))) == json_form(value)
+
+
+def test_letters_of_an_id_are_no_exponent() -> None:
+    values: list[JsonValue] = [
+        {"id": "01a1e398-6710-7000-93e1-3e87aa22a402", "of": ["5e3", "x 1e5"], "1e9": True},
+        {"b": 0.5, "a": "7e7"},
+    ]
+
+    assert json_forms(values) == [canonical(value) for value in values]
+    assert json_forms([*values, {"n": 1e16}]) == [json_form(v) for v in [*values, {"n": 1e16}]]
+    assert json_form({"n": 1e16}) == b'{"n":10000000000000000}'
+    assert json_form(1e16) == b"10000000000000000"

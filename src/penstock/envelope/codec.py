@@ -46,6 +46,9 @@ _RUN_SUSPECT: Final = b"0" * 17
 _WRITE: Final = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 _MINIMAL_NODE_BYTES: Final = 2  # one digit and a comma
 _MINIMAL_KEY_BYTES: Final = 6  # "k":0,
+_NUMERALS: Final = b"0123456789.+-"
+_BEFORE_NUMBER: Final = b":,[ \t\n\r"
+_NUMBER_REACH: Final = 64  # a number of more digits is looked at closely, whatever it is
 _PLAIN_BYTES_MAX: Final = KEYS_MAX * _MINIMAL_KEY_BYTES  # has neither too many keys nor nodes
 _braces: Final = methodcaller("count", b"{")
 _brackets: Final = methodcaller("count", b"[")
@@ -161,12 +164,17 @@ def load_stored(text: str | bytes) -> JsonValue:
 
 
 def _has_tiny_float(raw: bytes) -> bool:
-    """Whether there may be a float too small: digits, e-3 and two more digits."""
+    """Whether there may be a float too small: a number, e-3 and two more digits.
+
+    One in a thousand UUIDs has such letters, so what stands before the number counts as well.
+    """
     at = raw.find(b"e-3")
     while at >= 0:
-        if raw[at - 1 : at].isdigit() and raw[at + 3 : at + 5].isdigit():
-            return True
-        at = raw.find(b"e-3", at + 3)  # an id may well have such letters
+        if raw[at + 3 : at + 5].isdigit() and raw[at - 1 : at].isdigit():
+            before = raw[max(0, at - _NUMBER_REACH) : at].rstrip(_NUMERALS)
+            if not before or before[-1] in _BEFORE_NUMBER:
+                return True
+        at = raw.find(b"e-3", at + 3)
     return False
 
 

@@ -7,6 +7,7 @@ in this form; tests/envelope/test_form.py holds it to PostgreSQL.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
@@ -20,24 +21,29 @@ from penstock.envelope.numbers import read_stored_decimal, read_stored_integer
 _EXPONENTS = bytes(
     0x30 if byte in b"0123456789" else 0x65 if byte in b"eE" else 0x20 for byte in range(256)
 )
+_EXPONENT = re.compile(rb"(?:^|[\[:,])-?[0-9.]+[eE]")
 _EMPTY = b"{}"
 
 
 def json_form(value: JsonValue) -> bytes:
     """The one spelling of a value."""
     written = canonical(value)
-    if b"0e" in written.translate(_EXPONENTS) or b"-0.0" in written:
-        return canonical(_respelt(value))
-    return written
+    return canonical(_respelt(value)) if _has_odd_number(written) else written
 
 
 def json_forms(values: Sequence[JsonValue]) -> list[bytes]:
     """The one spelling of each; for values that orjson has read."""
     written = [orjson.dumps(value, option=orjson.OPT_SORT_KEYS) for value in values]
-    together = b"".join(written)
-    if b"0e" in together.translate(_EXPONENTS) or b"-0.0" in together:
+    if _has_odd_number(b",".join(written)):
         return [json_form(value) for value in values]
     return written
+
+
+def _has_odd_number(written: bytes) -> bool:
+    """Whether a number may come back in another spelling; ids have such letters, but no number."""
+    if b"-0.0" in written:
+        return True
+    return b"0e" in written.translate(_EXPONENTS) and _EXPONENT.search(written) is not None
 
 
 def metadata_form(value: Mapping[str, JsonValue]) -> bytes:
