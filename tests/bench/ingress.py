@@ -1,4 +1,8 @@
-"""Measure the ingress end to end beside plain COPY into the same indexed table."""
+"""Measure the ingress end to end beside plain COPY into the same indexed table.
+
+Alone, with a process beside it that seals the log, and with a whole worker, which also judges every
+event for triggers.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +30,9 @@ from penstock.registry.book import RegistryBook
 from penstock.registry.in_memory import InMemoryRegistryStore
 from penstock.transport.port import Message
 
+_IS_SEALED = """
+SELECT (SELECT coalesce(max(last_position), 0) FROM audit_seals) >= position FROM head
+"""
 _AT = datetime(2026, 3, 1, 10, 30, tzinfo=UTC)
 
 
@@ -38,12 +45,15 @@ def measure(folder: Path, count: int) -> dict[str, float]:
         before = _plain_copy(database.dsn, block)
         rate, peak = _ingress(settings, database.dsn, count)
         after = _plain_copy(database.dsn, block)
-        with _sealing(settings):
+        with _beside(settings, database.dsn, "tests.bench.sealing"):
             sealed, _ = _ingress(settings, database.dsn, count, seed=20)
+        between = _plain_copy(database.dsn, block)
+        with _beside(settings, database.dsn, "penstock.cli", "worker"):
+            judged, _ = _ingress(settings, database.dsn, count, seed=40)
         last = _plain_copy(database.dsn, block)
     finally:
         database.leave()
-    plain, plain_after = count / ((before + after) / 2), count / ((after + last) / 2)
+    plain, plain_sealed = count / ((before + after) / 2), count / ((after + between) / 2)
     return {
         "plain_copy_per_s": round(plain),
         "ingress_per_s": round(rate),
@@ -51,23 +61,34 @@ def measure(folder: Path, count: int) -> dict[str, float]:
         "ratio_to_10k_per_s": round(rate / 10_000, 2),
         "peak_rss_mb": round(peak / 1e6),
         "sealed_ingress_per_s": round(sealed),
-        "sealed_ratio_to_plain_copy": round(sealed / plain_after, 3),
+        "sealed_ratio_to_plain_copy": round(sealed / plain_sealed, 3),
+        "worker_ingress_per_s": round(judged),
+        "worker_ratio_to_plain_copy": round(judged * (between + last) / 2 / count, 3),
     }
 
 
 @contextmanager
-def _sealing(settings: Settings) -> Iterator[None]:
-    """Seal the log meanwhile in a process of its own, as `penstock worker` does."""
+def _beside(settings: Settings, dsn: str, *module: str) -> Iterator[None]:
+    """Run a process beside, which seals what is stored; it has sealed what was there before."""
     environment = {**os.environ, "PENSTOCK_DATA_DIR": str(settings.data_dir)}
-    command = [sys.executable, "-m", "penstock.cli", "worker"]
-    worker = subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", *module], env=environment, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
     try:
+        _wait_until_sealed(dsn)
         yield
     finally:
-        worker.terminate()
-        worker.wait(30)
+        process.terminate()
+        process.wait(30)
+
+
+def _wait_until_sealed(dsn: str) -> None:
+    until = time.monotonic() + 120
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        while connection.execute(_IS_SEALED).fetchone() != (True,):
+            assert time.monotonic() < until, "the log is not sealed"
+            time.sleep(0.1)
 
 
 def _copy_block(count: int) -> list[bytes]:

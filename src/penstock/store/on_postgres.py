@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import LiteralString, cast
 
+import orjson
 from psycopg import sql
 from psycopg.rows import TupleRow
 
@@ -95,6 +96,9 @@ class EventReader:
             return read_events(connection, _part("after"), parameters)[::-1]
 
 
+_SEVERITIES = {str(each): each for each in Severity}
+
+
 def _part(name: str) -> sql.Composable:
     return sql.SQL(named("store", name))
 
@@ -123,26 +127,16 @@ def _stored(row: TupleRow) -> Stored:
         correlation_id, causation_id, traceparent, ttl_ms, metadata, schema_version, schema_hash,
         severity, severity_rule, content_hash,
     ) = row  # fmt: skip
+    # Every event that is judged, streamed or shown comes this way: in order, and what is empty or
+    # all of text is not looked at for numbers.
+    envelope = Envelope(
+        event_id, event_type, source, occurred_at, load_stored(payload),
+        {} if tags == "{}" else orjson.loads(tags),
+        correlation_id, causation_id, traceparent, ttl_ms,
+        {} if metadata == "{}" else cast("JsonObject", load_stored(metadata)),
+        schema_version, tenant_id,
+    )  # fmt: skip
     return Stored(
-        position=position,
-        envelope=Envelope(
-            id=event_id,
-            type=event_type,
-            source=source,
-            occurred_at=occurred_at,
-            payload=load_stored(payload),
-            tags=cast("dict[str, str]", load_stored(tags)),
-            correlation_id=correlation_id,
-            causation_id=causation_id,
-            traceparent=traceparent,
-            ttl_ms=ttl_ms,
-            metadata=cast("JsonObject", load_stored(metadata)),
-            schema_version=schema_version,
-            tenant_id=tenant_id,
-        ),
-        received_at=received_at,
-        severity=Severity(severity),
-        severity_rule=severity_rule,
-        schema_hash=schema_hash,
-        content_hash=content_hash,
-    )
+        position, envelope, received_at, _SEVERITIES[severity], severity_rule, schema_hash,
+        content_hash,
+    )  # fmt: skip

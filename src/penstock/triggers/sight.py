@@ -41,7 +41,7 @@ class Sight:
     def matches(self) -> Candidates:
         """The candidates whose predicates hold."""
         if self.matching is None:
-            document = self.document
+            document = self.document if self.candidates else {}  # nobody would look at it
             self.matching = tuple([c for c in self.candidates if c.predicates.test(document)])
         return self.matching
 
