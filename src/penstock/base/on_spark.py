@@ -38,8 +38,10 @@ def _config(settings: Settings, scratch: Path) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": settings.spark_memory,
         # The JVM plans and hands out; Python does the work. One quick compiler leaves it the cores.
+        # A query that is stopped within a batch reads our traceback by a regex that calls itself
+        # for every letter: with a small stack it would end in a thousand lines of its own.
         "spark.driver.extraJavaOptions": (
-            f"-Djava.io.tmpdir={scratch} -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m"
+            f"-Djava.io.tmpdir={scratch} -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss32m"
         ),
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
