@@ -37,9 +37,9 @@ def page(api: Server, browser: Tab) -> Tab:
     """The page, opened anew by somebody who gave no token yet."""
     body = {"eventType": TYPE, "schema": SCHEMA, "metadata": {"sources": ["shop.api"]}}
     assert api.admin.post("/admin/event-schemas", json=body).status_code == 201
-    browser.open(f"{api.url}/registry")
+    browser.open(f"{api.url}/?page=registry")
     browser.ask("sessionStorage.clear()")
-    browser.open(f"{api.url}/registry")
+    browser.open(f"{api.url}/?page=registry")
     assert browser.comes_to("document.querySelector('#ask').hidden", wanted=False)
     return browser
 
@@ -64,7 +64,7 @@ def choose(page: Tab, name: str) -> None:
 
 
 def test_the_page_holds_no_data_and_lets_nothing_run_but_itself(api: Server) -> None:
-    answered = api.stranger.get("/registry")
+    answered = api.stranger.get("/?page=registry")
 
     policy = answered.headers["content-security-policy"]
     assert answered.headers["content-type"].startswith("text/html")

@@ -174,8 +174,8 @@ def test_the_map_holds_exactly_these_routes_with_exactly_these_scopes() -> None:
     assert {(row.method, row.path): row.needs for row in ROWS} == EXPECTED
 
 
-def test_only_four_paths_answer_without_a_token() -> None:
-    assert [path for path, _ in OPEN] == ["/", "/registry", "/healthz", "/readyz"]
+def test_only_three_paths_answer_without_a_token() -> None:
+    assert [path for path, _ in OPEN] == ["/", "/healthz", "/readyz"]
 
 
 def test_the_application_has_no_route_beside_the_map(api: Server) -> None:

@@ -1,7 +1,7 @@
 """Map every URL: what it does, and who may.
 
 `mount` puts each handler behind its guard, which hands it the caller; a handler that wants one
-cannot be reached without a token. OPEN handlers take none; there are four, and a test counts them.
+cannot be reached without a token. OPEN handlers take none; there are three, and a test counts them.
 """
 
 from __future__ import annotations
@@ -70,10 +70,9 @@ class Row:
 
 
 OPEN: tuple[tuple[str, Open], ...] = (
-    ("/",         pages.home),
-    ("/registry", pages.registry),
-    ("/healthz",  health.alive),
-    ("/readyz",   health.ready),
+    ("/",        pages.home),
+    ("/healthz", health.alive),
+    ("/readyz",  health.ready),
 )  # fmt: skip
 
 ROWS = (

@@ -1,7 +1,7 @@
 """Whatever is appended, repeated, refused, read and resumed: both logs answer alike.
 
-The twin in memory takes one request after the other. On PostgreSQL they come alone, through
-`append_one`, or in the batches that the coordinator would make of them, through `append_batch`.
+The twin in memory takes one request after the other. On PostgreSQL they come alone, or in the
+batches that the coordinator would make of them, through `append_quick` or `append_batch`.
 Between examples the log is emptied, as nobody but the owner of the database can.
 """
 

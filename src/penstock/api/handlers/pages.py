@@ -24,16 +24,16 @@ _SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 
 async def home(request: Request) -> Response:
-    """What this is, how to publish, where the reference is, at the address we listen on."""
+    """What this is, how to publish, where the reference is; or every event type, if asked for.
+
+    Both at one address: it is the only one beside the two of health that answers without a token.
+    """
+    if request.query_params.get("page") == "registry":
+        page, policy = _page("registry.html")
+        return Response(page, 200, {"Content-Security-Policy": policy}, "text/html")
     page, policy = _page("index.html")
     here = house_of(request).settings.base_url.encode()
     page = page.replace(b"http://127.0.0.1:8700", here)
-    return Response(page, 200, {"Content-Security-Policy": policy}, "text/html")
-
-
-async def registry(_request: Request) -> Response:
-    """Every event type to look at. The page itself holds no data: it asks with a token."""
-    page, policy = _page("registry.html")
     return Response(page, 200, {"Content-Security-Policy": policy}, "text/html")
 
 

@@ -1,7 +1,7 @@
 """Write arrays in the form that PostgreSQL itself sends them: binary, one copy, no escaping.
 
-A batch of appends is fourteen parameters, most of them arrays. Written as text they would cost more
-than the statement; written here they cost a few microseconds. The form is that of array_recv in
+What an append sends is arrays for the most part. Written as text they would cost more than the
+statement; written here they cost a few microseconds. The form is that of array_recv in
 PostgreSQL: dimensions, whether there are NULLs, the element's type, length and lower bound, then
 each element with its size. tests/store/append/test_arrays.py has PostgreSQL read them back.
 """
