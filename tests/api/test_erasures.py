@@ -9,7 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import sql
-from tests.api.support import Server, database_of, opened, running, settings_for
+from tests.api.personal import SCHEMA, TYPE, serving
+from tests.api.support import Server
 
 from penstock.access.token import Scope
 from penstock.base.on_postgres import EmbeddedPostgres
@@ -17,18 +18,6 @@ from penstock.house.audit import open_sealer, verify_log
 
 SUBJECT = "cust-4711"
 SECRETS = ("alice@example.org", "Alice Liddell", "+44 20 7946", "Christ Church")
-TYPE = "shop.customer.moved"
-PERSONAL = {"x-pii": {"subject": "/customerId"}}
-SCHEMA = {
-    "type": "object",
-    "required": ["customerId"],
-    "properties": {
-        "customerId": {"type": "string"},
-        "email": {"type": "string", **PERSONAL},
-        "person": {"type": "object", **PERSONAL},
-        "rooms": {"type": "integer"},
-    },
-}
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +25,7 @@ def api(
     server: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("erasures")
-    with (
-        database_of(server, template) as database,
-        opened(settings_for(database, folder)) as house,
-        running(house, database) as found,
-    ):
-        body = {"eventType": TYPE, "schema": SCHEMA, "metadata": {"tags": {"mail": "/email"}}}
-        assert found.admin.post("/admin/event-schemas", json=body).status_code == 201
+    with serving(server, template, folder, {"mail": "/email"}) as found:
         yield found
 
 

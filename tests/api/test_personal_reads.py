@@ -7,24 +7,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import pytest
-from tests.api.support import Server, database_of, opened, running, settings_for
+from tests.api.personal import TYPE, serving
+from tests.api.support import Server
 from websockets.sync.client import connect
 
 from penstock.access.token import Scope
 from penstock.base.on_postgres import EmbeddedPostgres
 
-TYPE = "shop.customer.moved"
-PERSONAL = {"x-pii": {"subject": "/customerId"}}
-SCHEMA = {
-    "type": "object",
-    "required": ["customerId"],
-    "properties": {
-        "customerId": {"type": "string"},
-        "email": {"type": "string", **PERSONAL},
-        "person": {"type": "object", **PERSONAL},
-        "rooms": {"type": "integer"},
-    },
-}
 ALICE = {"email": "alice@example.org", "person": {"name": "Alice Liddell", "at": ["Oxford"]}}
 SECRETS = ("alice@example.org", "Alice Liddell", "Oxford")
 Read: TypeAlias = Callable[[Server, str, str], tuple[dict[str, Any], str]]
@@ -35,13 +24,7 @@ def api(
     server: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("personal-reads")
-    with (
-        database_of(server, template) as database,
-        opened(settings_for(database, folder)) as house,
-        running(house, database) as found,
-    ):
-        body = {"eventType": TYPE, "schema": SCHEMA, "metadata": {"tags": {"cust": "/customerId"}}}
-        assert found.admin.post("/admin/event-schemas", json=body).status_code == 201
+    with serving(server, template, folder, {"cust": "/customerId"}) as found:
         yield found
 
 
