@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
+from itertools import islice
 
 import pytest
 from tests.store.append.support import NOW, appends_on, event, unless
 
 from penstock.base.errors import AppendConflict, StoreUnavailable
+from penstock.store.append import coordinator as coordinator_module
 from penstock.store.append.condition import Criteria
 from penstock.store.append.coordinator import Coordinator
 from penstock.store.append.in_memory import LogInMemory
 from penstock.store.append.judging import Calling
-from penstock.store.append.request import Found, Outcome, Request
+from penstock.store.append.request import Found, Outcome, Outcomes, Request
 
 
 class SlowLog:
@@ -31,6 +34,13 @@ class SlowLog:
 
     def commit(self, requests: Sequence[Request]) -> list[Outcome]:
         self.batches.append(len(requests))
+        return self._answer(requests)
+
+    def send(self, requests: Sequence[Request]) -> Outcomes:
+        self.batches.append(len(requests))
+        return partial(self._answer, requests)
+
+    def _answer(self, requests: Sequence[Request]) -> list[Outcome]:
         self.entered.release()
         assert self.gate.acquire(timeout=20)
         if self.broken is not None:
@@ -61,6 +71,13 @@ def started(coordinator: Coordinator, count: int) -> None:
     raise AssertionError("the callers did not arrive")
 
 
+@pytest.fixture
+def together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Telling callers takes no time, so nobody goes in halves."""
+    monkeypatch.setattr(coordinator_module, "_TELLING_S", 0.0)
+
+
+@pytest.mark.usefixtures("together")
 def test_what_arrives_while_a_commit_runs_shares_the_next_one() -> None:
     log = SlowLog()
     coordinator = Coordinator(log)
@@ -75,6 +92,68 @@ def test_what_arrives_while_a_commit_runs_shares_the_next_one() -> None:
     assert log.batches == [1, 8]
     assert positions == [(n,) for n in range(1, 10)]
     coordinator.close()
+
+
+def test_half_of_a_crowd_is_told_while_the_log_works_for_the_other_half(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(coordinator_module, "_TELLING_S", 3600.0)  # longer than any commit
+    log = SlowLog()
+    coordinator = Coordinator(log)
+    with ThreadPoolExecutor(21) as pool:
+        pool.submit(coordinator.append, request("first"))
+        assert log.entered.acquire(timeout=20)
+        others = [pool.submit(coordinator.append, request(f"o{n}")) for n in range(20)]
+        started(coordinator, 20)
+        log.gate.release()
+        assert log.entered.acquire(timeout=20)
+        assert log.batches == [1, 10, 10], "the second half is sent before the first is answered"
+
+        log.gate.release()
+        told = list(islice(as_completed(others, timeout=20), 10))
+        assert log.entered.acquire(timeout=20)
+        assert [each for each in others if each.done()] == [each for each in others if each in told]
+        log.gate.release()
+        positions = sorted(each.result(20).positions for each in others)
+
+    assert positions == [(n,) for n in range(2, 22)]
+    coordinator.close()
+
+
+def test_few_callers_go_together_while_the_log_is_at_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(coordinator_module, "_TELLING_S", 3600.0)
+    log = SlowLog()
+    coordinator = Coordinator(log)
+    with ThreadPoolExecutor(7) as pool:
+        first = pool.submit(coordinator.append, request("first"))
+        assert log.entered.acquire(timeout=20)
+        others = [pool.submit(coordinator.append, request(f"o{n}")) for n in range(6)]
+        started(coordinator, 6)
+        log.gate.release(2)
+        for each in (first, *others):
+            each.result(20)
+
+    assert log.batches == [1, 6]
+    coordinator.close()
+
+
+def test_a_main_thread_that_is_interrupted_keeps_nobody_from_being_woken() -> None:
+    waiting = [coordinator_module._Ticket(request(f"o{n}")) for n in range(2)]
+    mine, other = waiting  # this is the main thread
+    with ThreadPoolExecutor(1) as pool:
+        behind = pool.submit(coordinator_module._Ticket, request("behind")).result(20)
+        hearing = pool.submit(behind.wait)
+        first = None
+        for ticket in (behind, mine, other):
+            first = ticket.resolve(StoreUnavailable("away"), first)
+        assert first is behind, "those of the main thread were woken at once"
+        first.wake()
+
+        assert isinstance(hearing.result(20), StoreUnavailable)
+    assert isinstance(mine.wait(), StoreUnavailable)
+    assert isinstance(other.wait(), StoreUnavailable)
 
 
 def test_each_caller_hears_its_own_outcome() -> None:
@@ -120,6 +199,7 @@ def test_a_commit_that_fails_is_told_to_everybody_in_it_and_the_next_goes_on(
     coordinator.close()
 
 
+@pytest.mark.usefixtures("together")
 def test_tasks_and_threads_share_commits() -> None:
     log = SlowLog()
     coordinator = Coordinator(log)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import psycopg
 import pytest
@@ -26,13 +27,15 @@ from penstock.registry.book import RegistryBook
 from penstock.registry.declare import EventType, Payload, Vocabulary
 from penstock.registry.in_memory import InMemoryRegistryStore
 from penstock.store.append.appends import Appends
+from penstock.store.append.condition import Condition
 from penstock.store.append.judging import Calling
 from penstock.store.append.on_postgres import PostgresLog
-from penstock.store.append.request import Outcome, Request
+from penstock.store.append.request import Appended, Outcome, Outcomes, Request
 from penstock.store.intake.on_postgres import PostgresIntake
 from penstock.store.ledger.on_postgres import LedgerReader
 from penstock.transport.on_disk import Pending
 
+Prepare: TypeAlias = Callable[[list[JsonObject], Condition | None], Request]
 ODD: list[JsonObject] = [
     event("plain"),
     event(
@@ -66,6 +69,17 @@ def books(dsn: str) -> Any:
 def one_by_one(database: str) -> Iterator[Appends]:
     with on_postgres(database) as appends:
         yield appends
+
+
+@pytest.fixture
+def log(one_by_one: Appends) -> PostgresLog:
+    assert isinstance(one_by_one.log, PostgresLog)
+    return one_by_one.log
+
+
+@pytest.fixture
+def prepare(one_by_one: Appends) -> Prepare:
+    return partial(one_by_one.prepare, Calling("acme"))
 
 
 def test_a_row_is_the_same_whichever_way_it_came_in(database: str, other_database: str) -> None:
@@ -278,16 +292,57 @@ def test_what_is_rare_and_hot_is_found_by_what_is_rare(
     assert not re.search(r"rows=[1-9]\d{3}", text)
 
 
+def test_batches_that_are_sent_ahead_see_those_before_them(
+    log: PostgresLog, prepare: Prepare
+) -> None:
+    first = prepare([event("a", tags={"show": "42"})], unless(show="42"))
+    rival = prepare([event("b", tags={"show": "42"})], unless(show="42"))
+    repeat = prepare([event("a", tags={"show": "42"})], unless(show="42"))
+    wordy = prepare([event("c")], unless("seat.booked", show="7"))
+    asked = [log.send([each]) for each in (first, rival, repeat, wordy)]
+
+    found = [ask()[0] for ask in asked]
+
+    assert found[0] == found[2] == Appended((1,))
+    assert isinstance(found[1], AppendConflict)
+    assert found[1].positions == (1,)
+    assert found[3] == Appended((2,))
+    assert log.commit([prepare([event("d")], None)]) == [Appended((3,))], "and one at a time again"
+
+
+@pytest.mark.parametrize("name", ["a", None])
+def test_what_was_committed_when_the_connection_broke_is_answered_as_it_was(
+    log: PostgresLog, prepare: Prepare, database: str, name: str | None
+) -> None:
+    """Even when its id was made for that very call, so that nobody had to look for it before."""
+    first = prepare([event(name, tags={"show": "42"})], unless(show="42"))
+    second = prepare([event(tags={"show": "7"})], unless(show="7"))
+    asked = [log.send([first]), log.send([second])]
+    with psycopg.connect(database, autocommit=True) as watching:
+        while watching.execute("SELECT position FROM head").fetchone() != (2,):
+            pass
+    assert log._line is not None
+    log._line.close()
+
+    assert [ask() for ask in asked] == [[Appended((1,))], [Appended((2,))]]
+
+
 class Halting(PostgresLog):
     """A log that takes too long to check one boundary, alone or with others."""
 
-    def _commit(self, requests: Sequence[Request]) -> list[Outcome]:
+    def _start(self, requests: Sequence[Request], *, is_ahead: bool) -> Outcomes:
         if any(e.accepted.envelope.tags.get("show") == "slow" for r in requests for e in r.entries):
-            raise psycopg.errors.QueryCanceled("it took too long")
-        return super()._commit(requests)
+            return self._cancel
+        return super()._start(requests, is_ahead=is_ahead)
+
+    def _cancel(self) -> list[Outcome]:
+        raise psycopg.errors.QueryCanceled("it took too long")
 
 
-def test_one_slow_condition_does_not_fail_those_that_share_its_commit(database: str) -> None:
+@pytest.mark.parametrize("is_ahead", [False, True])
+def test_one_slow_condition_does_not_fail_those_that_share_its_commit(
+    database: str, is_ahead: bool
+) -> None:
     with open_pool(database, "penstock_reader", size_max=1) as pool:
         log = Halting(database, pool)
         prepare = Appends(log, registry=registry, clock=FixedClock(NOW)).prepare
@@ -296,7 +351,7 @@ def test_one_slow_condition_does_not_fail_those_that_share_its_commit(database: 
             for name in ("quick", "slow", "last")
         )
 
-        found = log.commit([quick, slow, last])
+        found = log.send([quick, slow, last])() if is_ahead else log.commit([quick, slow, last])
         log.close()
 
     assert [type(outcome).__name__ for outcome in found] == ["Appended", "QueryTooSlow", "Appended"]

@@ -60,11 +60,13 @@ def in_order(requests: Sequence[Request], base: int) -> list[Outcome]:
     return found
 
 
-def batch_parameters(requests: Sequence[Request], kinds: Kinds) -> list[bytes]:
-    """The parameters of `append_batch`."""
+def batch_parameters(
+    requests: Sequence[Request], kinds: Kinds, *, is_again: bool = False
+) -> list[bytes]:
+    """The parameters of `append_batch`; what is sent again may be known, even by a new id."""
     owners = [n for n, request in enumerate(requests) for _ in request.entries]
     entries = [entry for request in requests for entry in request.entries]
-    old = [(nth, e.accepted) for nth, e in enumerate(entries, 1) if not e.is_new]
+    old = [(nth, e.accepted) for nth, e in enumerate(entries, 1) if is_again or not e.is_new]
     rows = [
         (n, request.tenant_id, *clause)
         for n, request in enumerate(requests)

@@ -7,47 +7,73 @@
 A commit waits for the disk, and positions are given out one commit at a time; so at 32 callers the
 log is that much faster if they share. Those who were answered a moment ago mostly come back at
 once: the thread waits for them, at most half as long as a commit takes, lest the first of them goes
-alone while all others wait. A lone caller commits on its own thread, which saves it two changes of
-threads. Processes alternate on the lock of the head. At most one commit is under way here, whoever
-makes it: `_is_busy` says so, and changes hands under `_mutex` only.
+alone while all others wait. A crowd goes in two halves: one is told, comes back and is sent again
+while the log works for the other. That costs one commit more, so a crowd is as many as take longer
+to be told than a commit does; on a slow disk all go together.
+
+A lone caller commits on its own thread, which saves it two changes of threads. Processes alternate
+on the lock of the head. Only one thread is at work here, whoever it is: `_is_busy` says so, and
+changes hands under `_mutex` only.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import NamedTuple, NoReturn
 
 import structlog
 
 from penstock.base.errors import PenstockError, StoreUnavailable
 from penstock.store.append.batch import take
-from penstock.store.append.request import Appended, Log, Outcome, Request
+from penstock.store.append.request import Appended, Log, Outcome, Outcomes, Request
 
 _COMPANY = 4  # fewer callers are not waited for
+_FLYING = 2  # batches under way; a third would only make them smaller
+_TELLING_S = 50e-6  # to wake one caller, and for it to come back
+_FORGETTING = 1.02  # a commit may have become slower since the quickest one
 _GATHER_S_MAX = 0.005
 _log = structlog.get_logger("append")
 
 
 class _Ticket:
-    """One caller that waits, on its own thread."""
+    """One caller that waits, on its own thread, and then wakes the one behind it.
 
-    __slots__ = ("_done", "_outcome", "request")
+    Were all woken at once, they would stand in each other's way to the one lock that Python has.
+    The main thread may be interrupted while it waits, so nobody is put behind it.
+    """
+
+    __slots__ = ("_behind", "_done", "_is_main", "_outcome", "request")
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self._outcome: Outcome | PenstockError | None = None
+        self._behind: _Ticket | None = None
+        self._is_main = threading.current_thread() is threading.main_thread()
         self._done = threading.Lock()  # the cheapest thing to wait on
         self._done.acquire()
 
     def wait(self) -> Outcome | PenstockError | None:
         self._done.acquire()
+        if self._behind is not None:
+            self._behind.wake()
         return self._outcome
 
-    def resolve(self, outcome: Outcome | PenstockError) -> None:
+    def resolve(self, outcome: Outcome | PenstockError, behind: _Ticket | None) -> _Ticket | None:
+        """Take the outcome; who is to be woken so that this one and those behind it are."""
         self._outcome = outcome
+        if self._is_main:
+            self.wake()
+            return behind
+        self._behind = behind
+        return self
+
+    def wake(self) -> None:
         self._done.release()
 
 
@@ -64,15 +90,26 @@ class _AsyncTicket:
     async def wait(self) -> Outcome | PenstockError:
         return await self._future
 
-    def resolve(self, outcome: Outcome | PenstockError) -> None:
+    def resolve(self, outcome: Outcome | PenstockError, behind: _Ticket | None) -> _Ticket | None:
+        """Hand the outcome to the loop; nobody waits behind a task."""
         try:
             self._loop.call_soon_threadsafe(self._settle, outcome)
         except RuntimeError:  # the loop is closed, and nobody waits any more
             _log.info("append_unheard", outcome=type(outcome).__name__)
+        return behind
 
     def _settle(self, outcome: Outcome | PenstockError) -> None:
         if not self._future.done():  # else the caller gave up meanwhile
             self._future.set_result(outcome)
+
+
+class _Flight(NamedTuple):
+    """A batch that was sent, and how to hear what became of it."""
+
+    batch: list[_Ticket | _AsyncTicket]
+    outcomes: Outcomes
+    began: float
+    is_alone: bool  # no other was before it
 
 
 class Coordinator:
@@ -89,6 +126,7 @@ class Coordinator:
         self._expected = 0  # how many must wait before the thread goes on; 0: it is at work
         self._gathered = threading.Semaphore(0)
         self._thread: threading.Thread | None = None
+        self._quickest_s = math.inf  # of the commits that no other held up
 
     def append(self, request: Request) -> Appended:
         """Append and return once it is durable; raises what the log refuses."""
@@ -101,8 +139,10 @@ class Coordinator:
             self._is_busy = True
         if ticket is not None:
             return _appended(ticket.wait())
+        began = time.perf_counter()
         try:
-            (outcome,) = self._commit([request])
+            (outcome,) = _told(partial(self._log.commit, [request]), 1)
+            self._learn(time.perf_counter() - began)
         finally:
             self._hand_on()
         return _appended(outcome)
@@ -165,43 +205,86 @@ class Coordinator:
             self._called.acquire()
             if not self._is_busy:  # then it was close() who called
                 return
-            while batch := self._next():
-                began = time.perf_counter()
-                results = self._commit([ticket.request for ticket in batch])
-                took_s = time.perf_counter() - began
-                for ticket, outcome in zip(batch, results, strict=True):
-                    ticket.resolve(outcome)
-                self._gather(len(batch), min(_GATHER_S_MAX, took_s / 2))
+            flying: deque[_Flight] = deque()
+            while True:
+                while len(flying) < _FLYING and (batch := self._next(_callers(flying))):
+                    began = time.perf_counter()
+                    flying.append(_Flight(batch, self._send(batch), began, is_alone=not flying))
+                if not flying:
+                    break
+                self._land(flying.popleft(), _callers(flying))
 
-    def _gather(self, answered: int, within_s: float) -> None:
+    def _next(self, under_way: int) -> list[_Ticket | _AsyncTicket]:
+        """Those whose turn it is; none when they had better wait for those who are under way."""
+        with self._mutex:
+            if not self._waiting:
+                if not under_way:
+                    self._rest()
+                return []
+            present = len(self._waiting) + under_way
+            share = self._share(present)
+            return [] if under_way and share == present else take(self._waiting, requests_max=share)
+
+    def _land(self, flight: _Flight, under_way: int) -> None:
+        """Tell a batch what became of it, and let it come back."""
+        results = _told(flight.outcomes, len(flight.batch))
+        took_s = time.perf_counter() - flight.began
+        if flight.is_alone:
+            self._learn(took_s)
+        first: _Ticket | None = None
+        for ticket, outcome in zip(reversed(flight.batch), reversed(results), strict=True):
+            first = ticket.resolve(outcome, first)
+        if first is not None:
+            first.wake()
+        self._gather(len(flight.batch), under_way, min(_GATHER_S_MAX, took_s / 2))
+
+    def _gather(self, answered: int, under_way: int, within_s: float) -> None:
         """Let those who were just answered come back, if they are more than a few."""
         with self._mutex:
-            self._expected = len(self._waiting) + answered
-            if self._expected < _COMPANY or self._is_closed:
-                self._expected = 0
+            back = len(self._waiting) + answered
+            expected = min(back, self._share(back + under_way))
+            if expected < _COMPANY or expected <= len(self._waiting) or self._is_closed:
                 return
+            self._expected = expected
         self._gathered.acquire(timeout=within_s)
         with self._mutex:
             if not self._expected:  # somebody called just as the time was up
                 self._gathered.acquire(blocking=False)
             self._expected = 0
 
-    def _next(self) -> list[_Ticket | _AsyncTicket]:
-        with self._mutex:
-            if self._waiting:
-                return take(self._waiting)
-            self._rest()
-            return []
+    def _learn(self, took_s: float) -> None:
+        self._quickest_s = min(took_s, self._quickest_s * _FORGETTING)
 
-    def _commit(self, requests: list[Request]) -> Iterable[Outcome | PenstockError]:
+    def _share(self, present: int) -> int:
+        """How many of so many callers go together: all of them, or half of a crowd."""
+        is_crowd = present >= 2 * _COMPANY and present * _TELLING_S > self._quickest_s
+        return -(-present // _FLYING) if is_crowd else present
+
+    def _send(self, batch: list[_Ticket | _AsyncTicket]) -> Outcomes:
         try:
-            return self._log.commit(requests)
-        except PenstockError as error:
-            _log.warning("append_failed", code=error.code, detail=error.detail)
-            return [error] * len(requests)
-        except Exception as error:  # noqa: BLE001  nobody may be left waiting
-            _log.error("append_failed", exc_info=error)
-            return [StoreUnavailable(f"the append failed: {error}")] * len(requests)
+            return self._log.send([ticket.request for ticket in batch])
+        except Exception as error:  # noqa: BLE001  they are told when it is their turn
+            return partial(_raise, error)
+
+
+def _callers(flying: Iterable[_Flight]) -> int:
+    return sum(len(flight.batch) for flight in flying)
+
+
+def _told(ask: Outcomes, callers: int) -> Sequence[Outcome | PenstockError]:
+    """What the log says of each; when it fails, that, since nobody may be left waiting."""
+    try:
+        return ask()
+    except PenstockError as error:
+        _log.warning("append_failed", code=error.code, detail=error.detail)
+        return [error] * callers
+    except Exception as error:  # noqa: BLE001
+        _log.error("append_failed", exc_info=error)
+        return [StoreUnavailable(f"the append failed: {error}")] * callers
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
 
 
 def _appended(outcome: Outcome | PenstockError | None) -> Appended:

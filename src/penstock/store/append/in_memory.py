@@ -15,6 +15,7 @@ from penstock.store.append.request import (
     Entry,
     Found,
     Outcome,
+    Outcomes,
     Request,
     id_taken,
     too_far,
@@ -38,6 +39,11 @@ class LogInMemory:
         with self._lock:
             head = len(self.events)
             return [self._append(request, head) for request in requests]
+
+    def send(self, requests: Sequence[Request]) -> Outcomes:
+        """As `commit`, at once."""
+        found = self.commit(requests)
+        return lambda: found
 
     def read(self, tenant_id: str, criteria: Criteria, *, after: int, limit: int) -> Found:
         """The first matching events after a position; `after` is the last one when there are more.

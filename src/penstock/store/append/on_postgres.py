@@ -4,22 +4,23 @@
     that, and anything else   ── append_batch ─▶ what was stored, and why the rest was not
 
 Both check, store, count and move the head in one round trip. They are called by the prepared name,
-with parameters in wire form. Whatever stands in the way of a quick append, a conflict, an id that
-is known, a writer who commits in the same moment, makes it store nothing; the batch then gives the
-exact answer. Where others write a lot the quick way would often be in vain, and is not tried for a
-while. A connection that breaks is opened again and the batch sent once more: what was committed is
-known by its ids, and is answered as it was.
+with parameters in wire form, and may be sent before the last one was answered. Whatever stands in
+the way of a quick append, a conflict, an id that is known, a writer who commits in the same moment,
+makes it store nothing; the batch then gives the exact answer. Where others write a lot the quick
+way would often be in vain, and is not tried for a while. A connection that breaks is opened again
+and the batch sent once more: what was committed is known by its ids, and is answered as it was.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 
 import psycopg
-from psycopg import pq, sql
-from psycopg.errors import UniqueViolation, error_from_result
-from psycopg.rows import TupleRow
+from psycopg import sql
+from psycopg.errors import UniqueViolation
 
 from penstock.base.errors import QueryTooSlow, StoreUnavailable
 from penstock.base.on_postgres import Pool, become
@@ -33,14 +34,13 @@ from penstock.store.append.call import (
     outcomes,
 )
 from penstock.store.append.condition import Criteria
-from penstock.store.append.packed import QUICK_FORMS, Kinds, Packed, quick_parameters
-from penstock.store.append.request import Found, Outcome, Request
+from penstock.store.append.over_pipe import Ask, Line, Row
+from penstock.store.append.packed import QUICK_FORMS, Kinds, quick_parameters
+from penstock.store.append.request import Found, Outcome, Outcomes, Request
 from penstock.store.on_postgres import read_events
 from penstock.store.walk.choose import Parameter
 from penstock.store.walk.on_postgres import Reading
 
-Connection = psycopg.Connection[TupleRow]
-Row = list[bytes | None]
 _QUICK, _BATCH = b"append_quick", b"append_batch"
 _WARY = 16  # batches after one met another writer, before a quick one is tried again
 _TRIES = 2
@@ -55,28 +55,21 @@ class PostgresLog:
     def __init__(self, dsn: str, readers: Pool) -> None:
         self._dsn = dsn
         self._reading = Reading(readers)
-        self._connection: Connection | None = None
+        self._line: Line | None = None
         self._kinds = Kinds(0, 0)
         self._wary = 0  # how many batches from now on are not tried the quick way
 
-    def commit(self, requests: Sequence[Request]) -> list[Outcome]:
+    def commit(self, requests: Sequence[Request]) -> Sequence[Outcome]:
         """Make each durable or refuse it; StoreUnavailable when it is not known what happened."""
-        for left in reversed(range(_TRIES)):
-            try:
-                return self._commit(requests)
-            except psycopg.errors.QueryCanceled:
-                if len(requests) == 1:
-                    return [QueryTooSlow(_TOO_SLOW, remedy=_BE_QUICKER)]
-                # One of them is slow. Each alone, the others are not.
-                return [outcome for each in requests for outcome in self.commit([each])]
-            except psycopg.Error as error:
-                self.close()
-                if not left or not isinstance(error, psycopg.OperationalError):
-                    raise StoreUnavailable(
-                        f"it is not known whether the append was committed: {error}",
-                        remedy="Send the same append again, with the same event ids.",
-                    ) from error
-        raise AssertionError("unreachable")
+        return self._see_through(requests, lambda: self._start(requests, is_ahead=False)())
+
+    def send(self, requests: Sequence[Request]) -> Outcomes:
+        """As `commit`, but go on; call what comes back to wait for the outcomes."""
+        try:
+            outcomes = self._start(requests, is_ahead=True)
+        except psycopg.OperationalError:
+            return partial(self._see_through, requests, partial(self._again, requests))
+        return partial(self._see_through, requests, outcomes)
 
     def read(self, tenant_id: str, criteria: Criteria, *, after: int, limit: int) -> Found:
         """The first matching events after a position, and the end of the log, in one snapshot."""
@@ -96,33 +89,60 @@ class PostgresLog:
         return Found(found, head)
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        if self._line is not None:
+            self._line.close()
+            self._line = None
 
-    def _commit(self, requests: Sequence[Request]) -> list[Outcome]:
-        pgconn = self._open().pgconn
+    def _see_through(self, requests: Sequence[Request], attempt: Outcomes) -> Sequence[Outcome]:
+        """What the attempt gives; when its connection broke, what another one finds."""
+        for left in reversed(range(_TRIES)):
+            try:
+                return attempt()
+            except psycopg.errors.QueryCanceled:
+                if len(requests) == 1:
+                    return [QueryTooSlow(_TOO_SLOW, remedy=_BE_QUICKER)]
+                # One of them is slow. Each alone, the others are not.
+                return [outcome for each in requests for outcome in self.commit([each])]
+            except psycopg.Error as error:
+                if not left or not isinstance(error, psycopg.OperationalError):
+                    raise StoreUnavailable(
+                        f"it is not known whether the append was committed: {error}",
+                        remedy="Send the same append again, with the same event ids.",
+                    ) from error
+                attempt = partial(self._again, requests)
+        raise AssertionError("unreachable")
+
+    def _start(self, requests: Sequence[Request], *, is_ahead: bool) -> Outcomes:
+        """Call the statement, now or when the outcomes are asked for."""
+        line = self._open()
+        start = line.send if is_ahead else line.later
         packed = [each.packed for each in requests if each.packed is not None]
-        is_quick = self._wary == 0 and len(packed) == len(requests)
-        if is_quick and (head := self._quick(pgconn, packed)) is not None:
-            return in_order(requests, head - sum(each.events for each in packed))
-        row = _call(pgconn, _BATCH, batch_parameters(requests, self._kinds), BATCH_FORMS)
-        answer = _answer(row or [None] * 8)
-        is_crowded = is_quick and not answer.hits and not answer.known
-        self._wary = _WARY if is_crowded else max(0, self._wary - 1)
+        if self._wary or len(packed) < len(requests):
+            self._wary = max(0, self._wary - 1)
+            ask = start(_BATCH, batch_parameters(requests, self._kinds), BATCH_FORMS)
+            return lambda: outcomes(requests, _answer(ask()))
+        ask = start(_QUICK, quick_parameters(packed, self._kinds), QUICK_FORMS)
+        return lambda: self._quick(requests, line, ask)
+
+    def _quick(self, requests: Sequence[Request], line: Line, ask: Ask) -> list[Outcome]:
+        """The outcomes when all of them are stored; else something was in the way, and none is."""
+        with suppress(UniqueViolation):
+            row = ask()
+            if row is not None:
+                return in_order(requests, int(row[0] or 0) - sum(len(r.entries) for r in requests))
+        parameters = batch_parameters(requests, self._kinds)
+        answer = _answer(line.call(_BATCH, parameters, BATCH_FORMS))
+        if not answer.hits and not answer.known:
+            self._wary = _WARY
         return outcomes(requests, answer)
 
-    def _quick(self, pgconn: pq.abc.PGconn, batch: Sequence[Packed]) -> int | None:
-        """The head when all of them are stored; None: something was in the way, and none is."""
-        try:
-            row = _call(pgconn, _QUICK, quick_parameters(batch, self._kinds), QUICK_FORMS)
-        except UniqueViolation:
-            return None
-        return None if row is None else int(row[0] or 0)
+    def _again(self, requests: Sequence[Request]) -> list[Outcome]:
+        """Append what may be there already, although its ids were new when it was sent."""
+        parameters = batch_parameters(requests, self._kinds, is_again=True)
+        return outcomes(requests, _answer(self._open().call(_BATCH, parameters, BATCH_FORMS)))
 
-    def _open(self) -> Connection:
-        connection = self._connection
-        if connection is None or connection.closed:
+    def _open(self) -> Line:
+        if self._line is None or self._line.is_closed:
             connection = psycopg.connect(self._dsn, autocommit=True, connect_timeout=5)
             become(connection, "penstock_ingest")
             connection.execute(query("intake", "never_scan"))
@@ -131,27 +151,13 @@ class PostgresLog:
                 connection.pgconn.prepare(name, query("append", name.decode()).encode())
             for row, source in connection.execute(query("append", "kinds")):
                 self._kinds = Kinds(row, source)
-            self._connection = connection
-        return connection
+            self._line = Line(connection)
+        return self._line
 
 
-def _call(
-    pgconn: pq.abc.PGconn, name: bytes, parameters: Sequence[bytes], forms: Sequence[int]
-) -> Row | None:
-    """The one row that a prepared statement gives, if any."""
-    result = pgconn.exec_prepared(name, parameters, forms)
-    if result.status != pq.ExecStatus.TUPLES_OK:
-        if pgconn.status != pq.ConnStatus.OK:
-            raise psycopg.OperationalError("the connection broke")
-        raise error_from_result(result)
-    if not result.ntuples:
-        return None
-    return [result.get_value(0, column) for column in range(result.nfields)]
-
-
-def _answer(row: Sequence[bytes | None]) -> Answer:
+def _answer(row: Row | None) -> Answer:
     """The columns of `append_batch`, in their order."""
-    base, hit, clauses, places, known, known_at, known_same, dropped = row
+    base, hit, clauses, places, known, known_at, known_same, dropped = row or [None] * 8
     hits = zip(_list(hit), _list(clauses), _list(places), strict=True)
     olds = zip(_list(known), _list(known_at), _list(known_same), strict=True)
     return Answer(

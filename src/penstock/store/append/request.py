@@ -8,7 +8,7 @@ does not spoil those that share its commit. An event that a request names twice 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Protocol, TypeAlias
@@ -70,13 +70,18 @@ class Found:
 
 
 Outcome: TypeAlias = Appended | AppendConflict | EventRefused | ConditionInvalid | QueryTooSlow
+Outcomes: TypeAlias = Callable[[], Sequence[Outcome]]  # waits for them
 
 
 class Log(Protocol):
     """Where appends go, and where decisions read."""
 
-    def commit(self, requests: Sequence[Request]) -> list[Outcome]:
+    def commit(self, requests: Sequence[Request]) -> Sequence[Outcome]:
         """Make each durable or refuse it, in their order; StoreUnavailable when none is known."""
+        ...
+
+    def send(self, requests: Sequence[Request]) -> Outcomes:
+        """As `commit`, without waiting for it: those sent before come first, and are seen."""
         ...
 
     def read(self, tenant_id: str, criteria: Criteria, *, after: int, limit: int) -> Found:

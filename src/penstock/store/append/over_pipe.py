@@ -1,0 +1,131 @@
+"""Call prepared statements over one connection, one at a time or ahead of their answers.
+
+    call ──▶ the row                          nothing else is under way
+    send, send ──▶ ask, ask ──▶ row, row      the server goes from one to the next without a pause
+
+Statements that were sent ahead run in the order they were sent, each a transaction of its own that
+sees what those before it committed. Answers may be asked for in any order; what comes in before
+its turn is kept. A line that breaks is closed: whoever asks then is told so, and opens another.
+"""
+
+from __future__ import annotations
+
+import select
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeAlias
+
+import psycopg
+from psycopg import pq
+from psycopg.errors import LockNotAvailable, QueryCanceled, error_from_result
+from psycopg.rows import TupleRow
+
+Connection: TypeAlias = psycopg.Connection[TupleRow]
+Row: TypeAlias = list[bytes | None]
+Ask: TypeAlias = Callable[[], Row | None]  # the one row that a statement gives, if any
+_BROKE = "the connection broke"
+_HARMLESS = (QueryCanceled, LockNotAvailable)  # of the operational errors
+
+
+class _Sent:
+    """A statement that is under way, or its result."""
+
+    __slots__ = ("result",)
+
+    def __init__(self) -> None:
+        self.result: pq.abc.PGresult | None = None
+
+
+class Line:
+    """A connection whose statements are prepared already. One thread at a time."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._pgconn = connection.pgconn
+        self._sent: deque[_Sent] = deque()
+        self._readable = select.poll()
+        self._readable.register(self._pgconn.socket, select.POLLIN)
+
+    @property
+    def is_closed(self) -> bool:
+        return self._connection.closed
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def call(self, name: bytes, parameters: Sequence[bytes], forms: Sequence[int]) -> Row | None:
+        """Run the statement and wait for it, behind whatever is under way."""
+        if self._sent:
+            return self.send(name, parameters, forms)()
+        try:
+            if self._pgconn.pipeline_status:
+                self._pgconn.exit_pipeline_mode()
+                self._pgconn.nonblocking = 0
+            result = self._pgconn.exec_prepared(name, parameters, forms)
+        except psycopg.OperationalError:
+            self.close()
+            raise
+        return self._row(result)
+
+    def later(self, name: bytes, parameters: Sequence[bytes], forms: Sequence[int]) -> Ask:
+        """The call, to be made when it is asked for."""
+        return partial(self.call, name, parameters, forms)
+
+    def send(self, name: bytes, parameters: Sequence[bytes], forms: Sequence[int]) -> Ask:
+        """Have the statement run as soon as those before it have, and go on."""
+        sent = _Sent()
+        try:
+            if not self._pgconn.pipeline_status:
+                self._pgconn.enter_pipeline_mode()
+                self._pgconn.nonblocking = 1
+            self._pgconn.send_query_prepared(name, parameters, forms)
+            self._pgconn.pipeline_sync()
+            while self._pgconn.flush():
+                # The answers are one row each: the server never waits for us to read them.
+                select.select([], [self._pgconn.socket], [])
+        except psycopg.OperationalError:
+            self.close()
+            raise
+        self._sent.append(sent)
+        return partial(self._ask, sent)
+
+    def _ask(self, sent: _Sent) -> Row | None:
+        try:
+            while sent.result is None:
+                if self.is_closed:
+                    raise psycopg.OperationalError(_BROKE)
+                self._sent[0].result = self._receive()
+                self._sent.popleft()
+        except psycopg.OperationalError:
+            self.close()
+            raise
+        return self._row(sent.result)
+
+    def _receive(self) -> pq.abc.PGresult:
+        """The result of the oldest statement that is under way."""
+        found: pq.abc.PGresult | None = None
+        while True:
+            while self._pgconn.is_busy():
+                self._readable.poll()
+                self._pgconn.consume_input()
+            result = self._pgconn.get_result()
+            if result is None:  # the end of one statement, or of the connection
+                if self._pgconn.status != pq.ConnStatus.OK:
+                    raise psycopg.OperationalError(_BROKE)
+            elif result.status != pq.ExecStatus.PIPELINE_SYNC:
+                found = result
+            elif found is not None:
+                return found
+
+    def _row(self, result: pq.abc.PGresult) -> Row | None:
+        if result.status != pq.ExecStatus.TUPLES_OK:
+            if self.is_closed:
+                raise psycopg.OperationalError(_BROKE)
+            error = error_from_result(result)
+            if isinstance(error, psycopg.OperationalError) and not isinstance(error, _HARMLESS):
+                self.close()
+            raise error
+        if not result.ntuples:
+            return None
+        return [result.get_value(0, column) for column in range(result.nfields)]

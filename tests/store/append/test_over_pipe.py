@@ -1,0 +1,96 @@
+"""Statements may be sent ahead of their answers, and each gets its own."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from psycopg.errors import DivisionByZero, QueryCanceled
+
+from penstock.store.append.over_pipe import Line
+
+DIVIDE, SLEEP, NOTHING = b"divide", b"sleep", b"nothing"
+FORMS = (1,)
+
+
+def number(value: int) -> list[bytes]:
+    return [struct.pack("!i", value)]
+
+
+@pytest.fixture
+def connection(database: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(database, autocommit=True) as found:
+        found.pgconn.prepare(DIVIDE, b"SELECT 60 / $1::int")
+        found.pgconn.prepare(SLEEP, b"SELECT pg_sleep($1::int)")
+        found.pgconn.prepare(NOTHING, b"SELECT 1 WHERE $1::int = 0")
+        yield found
+
+
+@pytest.fixture
+def line(connection: psycopg.Connection) -> Line:
+    return Line(connection)
+
+
+def test_answers_come_to_whom_they_belong_in_whatever_order_they_are_asked_for(line: Line) -> None:
+    asks = [line.send(DIVIDE, number(n), FORMS) for n in (1, 2, 3, 4)]
+
+    assert [asks[n]() for n in (2, 0, 3, 1)] == [[b"20"], [b"60"], [b"15"], [b"30"]]
+    assert asks[2]() == [b"20"], "and may be asked for again"
+
+
+def test_one_that_fails_does_not_spoil_those_around_it(line: Line) -> None:
+    before, bad, after = (line.send(DIVIDE, number(n), FORMS) for n in (1, 0, 2))
+
+    assert before() == [b"60"]
+    assert after() == [b"30"]
+    with pytest.raises(DivisionByZero):
+        bad()
+    assert not line.is_closed
+
+
+def test_a_call_waits_behind_what_is_under_way_and_goes_alone_when_nothing_is(line: Line) -> None:
+    assert line.call(DIVIDE, number(2), FORMS) == [b"30"]
+    sent = line.send(DIVIDE, number(1), FORMS)
+    assert line.call(DIVIDE, number(3), FORMS) == [b"20"]
+    assert sent() == [b"60"]
+    assert line.later(DIVIDE, number(4), FORMS)() == [b"15"]
+    assert line.call(NOTHING, number(1), FORMS) is None
+    assert line.send(NOTHING, number(1), FORMS)() is None
+
+
+def test_a_statement_that_takes_too_long_is_told_and_the_line_goes_on(
+    line: Line, connection: psycopg.Connection
+) -> None:
+    connection.execute("SET statement_timeout = '50ms'")
+    slow, next_one = line.send(SLEEP, number(60), FORMS), line.send(DIVIDE, number(1), FORMS)
+
+    with pytest.raises(QueryCanceled):
+        slow()
+    assert next_one() == [b"60"]
+
+
+def test_what_is_larger_than_any_buffer_is_sent_whole(database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.pgconn.prepare(b"length", b"SELECT length($1::bytea)")
+        line = Line(connection)
+        asks = [line.send(b"length", [b"x" * size], FORMS) for size in (1, 30_000_000, 2)]
+
+        assert [ask() for ask in asks] == [[b"1"], [b"30000000"], [b"2"]]
+
+
+def test_a_line_that_breaks_tells_everybody_who_asks(
+    line: Line, connection: psycopg.Connection, database: str
+) -> None:
+    asks = [line.send(SLEEP, number(60), FORMS), line.send(DIVIDE, number(1), FORMS)]
+    with psycopg.connect(database, autocommit=True) as operator:
+        operator.execute("SELECT pg_terminate_backend(%s)", (connection.info.backend_pid,))
+
+    for ask in asks:
+        with pytest.raises(psycopg.OperationalError):
+            ask()
+    assert line.is_closed
+    for again in (line.call, line.send):
+        with pytest.raises(psycopg.OperationalError):
+            again(DIVIDE, number(1), FORMS)
