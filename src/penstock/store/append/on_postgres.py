@@ -1,9 +1,10 @@
 """Append to the log in PostgreSQL: one statement and one commit for everything that waited.
 
-    each criterion is one tag ── append_quick ─▶ stored, or no row: something is in the way
+    one event, on one tag     ── append_one   ─▶ stored, or no row: something is in the way
+    each criterion is one tag ── append_quick ─▶ likewise, for many
     that, and anything else   ── append_batch ─▶ what was stored, and why the rest was not
 
-Both check, store, count and move the head in one round trip. They are called by the prepared name,
+They check, store, count and move the head in one round trip, are called by the prepared name,
 with parameters in wire form, and may be sent before the last one was answered. Whatever stands in
 the way of a quick append, a conflict, an id that is known, a writer who commits in the same moment,
 makes it store nothing; the batch then gives the exact answer. Where others write a lot the quick
@@ -35,13 +36,20 @@ from penstock.store.append.call import (
 )
 from penstock.store.append.condition import Criteria
 from penstock.store.append.over_pipe import Ask, Line, Row
-from penstock.store.append.packed import QUICK_FORMS, Kinds, quick_parameters
+from penstock.store.append.packed import (
+    ONE_FORMS,
+    QUICK_FORMS,
+    Kinds,
+    is_one,
+    one_parameters,
+    quick_parameters,
+)
 from penstock.store.append.request import Found, Outcome, Outcomes, Request
 from penstock.store.on_postgres import read_events
 from penstock.store.walk.choose import Parameter
 from penstock.store.walk.on_postgres import Reading
 
-_QUICK, _BATCH = b"append_quick", b"append_batch"
+_ONE, _QUICK, _BATCH = b"append_one", b"append_quick", b"append_batch"
 _WARY = 16  # batches after one met another writer, before a quick one is tried again
 _TRIES = 2
 _TOO_SLOW = "the condition could not be checked in time, and nothing was stored"
@@ -121,7 +129,10 @@ class PostgresLog:
             self._wary = max(0, self._wary - 1)
             ask = start(_BATCH, batch_parameters(requests, self._kinds), BATCH_FORMS)
             return lambda: outcomes(requests, _answer(ask()))
-        ask = start(_QUICK, quick_parameters(packed, self._kinds), QUICK_FORMS)
+        if len(packed) == 1 and is_one(packed[0]):
+            ask = start(_ONE, one_parameters(packed[0]), ONE_FORMS)
+        else:
+            ask = start(_QUICK, quick_parameters(packed, self._kinds), QUICK_FORMS)
         return lambda: self._quick(requests, line, ask)
 
     def _quick(self, requests: Sequence[Request], line: Line, ask: Ask) -> list[Outcome]:
@@ -147,7 +158,7 @@ class PostgresLog:
             become(connection, "penstock_ingest")
             connection.execute(query("intake", "never_scan"))
             connection.execute(query("append", "settle_in"))
-            for name in (_QUICK, _BATCH):
+            for name in (_ONE, _QUICK, _BATCH):
                 connection.pgconn.prepare(name, query("append", name.decode()).encode())
             for row, source in connection.execute(query("append", "kinds")):
                 self._kinds = Kinds(row, source)

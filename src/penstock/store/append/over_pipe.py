@@ -24,6 +24,7 @@ from psycopg.rows import TupleRow
 Connection: TypeAlias = psycopg.Connection[TupleRow]
 Row: TypeAlias = list[bytes | None]
 Ask: TypeAlias = Callable[[], Row | None]  # the one row that a statement gives, if any
+Parameters: TypeAlias = Sequence[bytes]
 _BROKE = "the connection broke"
 _HARMLESS = (QueryCanceled, LockNotAvailable)  # of the operational errors
 
@@ -54,7 +55,7 @@ class Line:
     def close(self) -> None:
         self._connection.close()
 
-    def call(self, name: bytes, parameters: Sequence[bytes], forms: Sequence[int]) -> Row | None:
+    def call(self, name: bytes, parameters: Parameters, forms: Sequence[int]) -> Row | None:
         """Run the statement and wait for it, behind whatever is under way."""
         if self._sent:
             return self.send(name, parameters, forms)()
@@ -68,11 +69,11 @@ class Line:
             raise
         return self._row(result)
 
-    def later(self, name: bytes, parameters: Sequence[bytes], forms: Sequence[int]) -> Ask:
+    def later(self, name: bytes, parameters: Parameters, forms: Sequence[int]) -> Ask:
         """The call, to be made when it is asked for."""
         return partial(self.call, name, parameters, forms)
 
-    def send(self, name: bytes, parameters: Sequence[bytes], forms: Sequence[int]) -> Ask:
+    def send(self, name: bytes, parameters: Parameters, forms: Sequence[int]) -> Ask:
         """Have the statement run as soon as those before it have, and go on."""
         sent = _Sent()
         try:

@@ -1,6 +1,7 @@
 """Pack a request as `append_quick` takes it, before anybody waits for it.
 
     entries, condition ── pack ──▶ Packed ── joined with those of a batch ──▶ seven parameters
+                                      └── alone, and of one event ──▶ the five of `append_one`
 
 Putting a batch together happens while all its callers wait, so what can be done beforehand is done
 here, by each caller: a request keeps its events and criteria as elements of the arrays to send,
@@ -20,6 +21,8 @@ from penstock.store.append.condition import Condition, Criterion
 from penstock.store.append.rows import pack_source
 
 QUICK_FORMS = (1,) * 7  # all binary
+ONE_FORMS = (1,) * 5
+_SIZE = 4
 _MILLISECOND = timedelta(milliseconds=1)
 _LONG = struct.Struct("!q").pack
 _LONG_ELEMENT = struct.Struct("!iq").pack
@@ -92,6 +95,23 @@ def quick_parameters(batch: Sequence[Packed], kinds: Kinds) -> list[bytes]:
         array_of(b"".join(tags), asked),
         array_of(b"".join(afters), asked, INT8),
         array_of(b"".join(map(sized, added)), len(added), kinds.source),
+    ]
+
+
+def is_one(packed: Packed) -> bool:
+    """Whether it is one event on one tag at most, as nearly all are."""
+    return packed.events == 1 and packed.criteria <= 1
+
+
+def one_parameters(packed: Packed) -> list[bytes]:
+    """The parameters of `append_one`; an element of an array begins with its size."""
+    ((tenant_id, source), figures) = packed.sources[0]
+    return [
+        tenant_id.encode(),
+        packed.tags[_SIZE:],  # no tag is empty: where none is asked for, none is found
+        _LONG(packed.after),
+        packed.rows[_SIZE:],
+        pack_source(tenant_id, source, figures[:4], figures.last_at),
     ]
 
 
