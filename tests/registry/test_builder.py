@@ -10,6 +10,7 @@ import pytest
 from pydantic import Field
 
 from penstock.base.errors import EventRefused, SchemaInvalid
+from penstock.catalog.vocabularies import ALL
 from penstock.envelope.check import read, write
 from penstock.envelope.envelope import Envelope, Severity, Stored
 from penstock.registry.declare import EventType, Payload, Vocabulary
@@ -57,6 +58,46 @@ def test_the_event_is_in_wire_form_with_its_version_and_only_source() -> None:
         "schemaVersion": 3,
         "payload": {"orderId": "o-1", "priority": "low", "lines": []},
     }
+
+
+def test_a_payload_builds_the_event_of_its_type() -> None:
+    payload = Placed(order_id="o-1")
+
+    assert payload.event() == PLACED.event(payload)
+    assert Placed.event(payload, id="a", tags={"team": "x"}) == PLACED.event(
+        payload, id="a", tags={"team": "x"}
+    )
+
+
+def test_a_payload_builds_events_of_the_newest_version_of_its_type() -> None:
+    class Shipped(Payload):
+        """An order left."""
+
+    for version in (1, 3, 2):
+        EventType("order.shipped", Shipped, version=version)
+
+    assert Shipped().event()["schemaVersion"] == 3
+
+
+@pytest.mark.parametrize(
+    ("names", "found"), [((), "none"), (("b.done", "a.done"), "a.done and b.done")]
+)
+def test_a_payload_of_no_type_or_of_several_says_so(names: tuple[str, ...], found: str) -> None:
+    class Done(Payload):
+        """Something is over."""
+
+    for name in names:
+        EventType(name, Done)
+
+    with pytest.raises(TypeError, match=f"payload Done, found {found}: .*EventType"):
+        Done().event()
+
+
+def test_every_type_of_the_vocabularies_is_built_by_its_payload() -> None:
+    for event_type in (each for vocabulary in ALL for each in vocabulary.events):
+        payload = event_type.payload.model_validate(event_type.example or {})
+
+        assert payload.event() == event_type.event(payload)
 
 
 def test_a_type_with_several_sources_leaves_the_choice_to_the_publisher() -> None:

@@ -48,6 +48,8 @@ def build(publisher: Publisher) -> None:
     )
     assert_type(event, JsonObject)
     publisher.publish(event)
+    assert_type(IssueAssigned(issue_id="42").event(source="system"), JsonObject)
+    IssueAssigned.event(IssueAssigned(issue_id="42"), tags={"team": "search"})
     publisher.publish(PLACED, payload=Placed(order_id="o-1"))
     METADATA_PROFILE_DUE.event(
         MetadataProfileDue(
@@ -90,6 +92,7 @@ BAD = {
     "ISSUE_ASSIGNED.event({'issueId': '42'})": "expected",
     "ISSUE_ASSIGNED.event(IssueAssigned(), sorce='system')": "Unexpected keyword",
     "ISSUE_ASSIGNED.event(IssueAssigned(), tags={'issueId': 42})": "str",
+    "IssueAssigned().event(sorce='system')": "Unexpected keyword",
     "IssueAssigned(issue_id=[])": "incompatible type",
     "IssueAssigned(mode='party')": "incompatible type",
     "MetadataProfileDue(tier='tier1')": "Missing named argument",

@@ -5,6 +5,7 @@
                                                            ── metadata() ─▶ what else it says
                                                            ── event(…) ───▶ a wire event to publish
                                                            ── read(…) ────▶ RecordUpdated | None
+    RecordUpdated(…)                                       ── event(…) ───▶ the same, by its type
     Vocabulary("platform", (…,))                           ── read(…) ────▶ whichever payload it is
 
 A vocabulary is a page of such declarations. `registry.Registry` is built from these and from what
@@ -20,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, Unpack, cast
+from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
@@ -37,6 +39,10 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _ANNOTATIONS = frozenset({"title", "description", "default", "examples"})
 _LITERAL = frozenset({"const", "enum", "required"})  # values, not schemas: taken as they are
 _NAMED = frozenset({"properties", "$defs"})  # their keys are names, not keywords
+
+
+# The types that were declared with a payload, by name, at their newest version.
+_declared: WeakKeyDictionary[type[BaseModel], dict[str, EventType]] = WeakKeyDictionary()
 
 
 class Payload(BaseModel):
@@ -57,6 +63,18 @@ class Payload(BaseModel):
     def wire(self) -> JsonObject:
         """The payload as JSON, by its wire names, without a null that nobody said."""
         return model_wire(self)
+
+    def event(self, **said: Unpack[Beside]) -> JsonObject:
+        """An event in wire form that carries this, of the one type that is declared with it."""
+        types = _declared.get(type(self), {})
+        if len(types) != 1:
+            names = " and ".join(sorted(types)) or "none"
+            raise TypeError(
+                f"expected one event type with the payload {type(self).__name__}, found {names}:"
+                " build the event with the `event` of its EventType"
+            )
+        (event_type,) = types.values()
+        return event_type.event(self, **said)
 
 
 # Who writes plain `EventType` means one of any payload.
@@ -81,6 +99,11 @@ class EventType(Generic[P]):
     upcasts: dict[int, Upcast] = field(default_factory=dict)  # version N -> what makes N + 1 of it
     derived_requires: tuple[str, ...] | None = None  # wire fields `derived` needs; None: no derived
     example: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        types = _declared.setdefault(self.payload, {})
+        if self.version > (types[self.name].version if self.name in types else 0):
+            types[self.name] = self
 
     @property
     def purpose(self) -> str:
