@@ -24,6 +24,10 @@ class Protect(Protocol):
         """The messages as they may be stored; StoreUnavailable when the keys cannot be had."""
         ...
 
+    def has_marks(self, judged: Sequence[Judged], registry: Registry) -> bool:
+        """Whether there is anything to hide; asks nobody, so it may be asked anywhere."""
+        ...
+
     def keyed(self, accepted: Accepted, registry: Registry) -> Accepted:
         """The event with the content hash that the log keeps for it; nothing is encrypted yet."""
         ...
@@ -34,6 +38,9 @@ class NothingPersonal:
 
     def hide(self, judged: Sequence[Judged], _registry: Registry) -> Sequence[Judged]:
         return judged
+
+    def has_marks(self, _judged: Sequence[Judged], _registry: Registry) -> bool:
+        return False
 
     def keyed(self, accepted: Accepted, _registry: Registry) -> Accepted:
         return accepted

@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import partial
+from typing import NamedTuple
 
 from penstock.base.clock import Clock
 from penstock.envelope.envelope import DEFAULT_TENANT, JsonValue
+from penstock.ingress.lot import Judged
 from penstock.ingress.protect import NOTHING_PERSONAL, Protect
 from penstock.registry.registry import Registry
 from penstock.store.append.condition import Condition, Criteria
@@ -25,6 +28,7 @@ from penstock.store.append.judging import Calling, entries_of, judge_all
 from penstock.store.append.request import Appended, Found, Log, Request, request
 from penstock.store.append.wire import check_types
 
+_FEW = 16  # events that are judged in the event loop: about a millisecond
 READ_MAX = 5_000  # events of one read; a decision reads on from there
 
 
@@ -57,6 +61,12 @@ class Appends:
         self, calling: Calling, events: Sequence[JsonValue], condition: Condition | None
     ) -> Request:
         """The append as it goes to the log; EventRefused or ConditionInvalid when it may not."""
+        return self.judge(calling, events, condition).hidden()
+
+    def judge(
+        self, calling: Calling, events: Sequence[JsonValue], condition: Condition | None
+    ) -> Draft:
+        """The append before anything personal is hidden in it; asks nobody."""
         registry, now = self.registry(), self._clock.now()
         if condition is not None:
             check_types(condition.criteria, registry, "/condition/query")
@@ -64,12 +74,33 @@ class Appends:
         # Readers are shown milliseconds; what they are shown is what is stored.
         whole = now.replace(microsecond=now.microsecond // 1000 * 1000)
         judged = judge_all(events, calling, registry, now=whole)
-        hidden = self._protect.hide(judged, registry)
-        return request(calling.tenant_id, entries_of(hidden, calling), condition, now)
+        return Draft(calling, judged, condition, registry, now, self._protect)
 
     def close(self) -> None:
         """Commit what waits, and let go of the log."""
         self.coordinator.close()
+
+
+class Draft(NamedTuple):
+    """An append that is judged, and may still hold what is personal."""
+
+    calling: Calling
+    judged: Sequence[Judged]
+    condition: Condition | None
+    registry: Registry
+    now: datetime
+    protect: Protect
+
+    @property
+    def is_personal(self) -> bool:
+        """Whether hiding may have to ask PostgreSQL for keys."""
+        return self.protect.has_marks(self.judged, self.registry)
+
+    def hidden(self) -> Request:
+        """The append as it goes to the log."""
+        judged = self.protect.hide(self.judged, self.registry)
+        entries = entries_of(judged, self.calling)
+        return request(self.calling.tenant_id, entries, self.condition, self.now)
 
 
 class EventStore:
@@ -92,8 +123,13 @@ class EventStore:
         self, events: Sequence[JsonValue], condition: Condition | None = None
     ) -> Appended:
         """As `append`, awaited."""
-        # Hiding what is personal may ask PostgreSQL for keys, so it is not done in the loop.
-        prepared = await asyncio.to_thread(self._appends.prepare, self._calling, events, condition)
+        if len(events) > _FEW:
+            prepare = self._appends.prepare
+            prepared = await asyncio.to_thread(prepare, self._calling, events, condition)
+        else:  # a thread would cost more than the work
+            draft = self._appends.judge(self._calling, events, condition)
+            is_slow = draft.is_personal
+            prepared = await asyncio.to_thread(draft.hidden) if is_slow else draft.hidden()
         return await self._appends.coordinator.append_async(prepared)
 
     def read(self, criteria: Criteria, *, after: int = 0, limit: int = READ_MAX) -> Found:

@@ -80,25 +80,18 @@ class _Ticket:
 class _AsyncTicket:
     """One caller that waits in an event loop."""
 
-    __slots__ = ("_future", "_loop", "request")
+    __slots__ = ("_future", "loop", "request")
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self._loop = asyncio.get_running_loop()
-        self._future: asyncio.Future[Outcome | PenstockError] = self._loop.create_future()
+        self.loop = asyncio.get_running_loop()
+        self._future: asyncio.Future[Outcome | PenstockError] = self.loop.create_future()
 
     async def wait(self) -> Outcome | PenstockError:
         return await self._future
 
-    def resolve(self, outcome: Outcome | PenstockError, behind: _Ticket | None) -> _Ticket | None:
-        """Hand the outcome to the loop; nobody waits behind a task."""
-        try:
-            self._loop.call_soon_threadsafe(self._settle, outcome)
-        except RuntimeError:  # the loop is closed, and nobody waits any more
-            _log.info("append_unheard", outcome=type(outcome).__name__)
-        return behind
-
-    def _settle(self, outcome: Outcome | PenstockError) -> None:
+    def settle(self, outcome: Outcome | PenstockError) -> None:
+        """In its loop."""
         if not self._future.done():  # else the caller gave up meanwhile
             self._future.set_result(outcome)
 
@@ -231,11 +224,7 @@ class Coordinator:
         took_s = time.perf_counter() - flight.began
         if flight.is_alone:
             self._learn(took_s)
-        first: _Ticket | None = None
-        for ticket, outcome in zip(reversed(flight.batch), reversed(results), strict=True):
-            first = ticket.resolve(outcome, first)
-        if first is not None:
-            first.wake()
+        _tell(flight.batch, results)
         self._gather(len(flight.batch), under_way, min(_GATHER_S_MAX, took_s / 2))
 
     def _gather(self, answered: int, under_way: int, within_s: float) -> None:
@@ -265,6 +254,31 @@ class Coordinator:
             return self._log.send([ticket.request for ticket in batch])
         except Exception as error:  # noqa: BLE001  they are told when it is their turn
             return partial(_raise, error)
+
+
+def _tell(
+    batch: Sequence[_Ticket | _AsyncTicket], results: Sequence[Outcome | PenstockError]
+) -> None:
+    """Wake the first thread, who wakes the next, and each loop once for all of its tasks."""
+    first: _Ticket | None = None
+    tasks: dict[asyncio.AbstractEventLoop, list[tuple[_AsyncTicket, Outcome | PenstockError]]] = {}
+    for ticket, outcome in zip(reversed(batch), reversed(results), strict=True):
+        if isinstance(ticket, _Ticket):
+            first = ticket.resolve(outcome, first)
+        else:
+            tasks.setdefault(ticket.loop, []).append((ticket, outcome))
+    if first is not None:
+        first.wake()
+    for loop, told in tasks.items():
+        try:
+            loop.call_soon_threadsafe(_settle, told)
+        except RuntimeError:  # the loop is closed, and nobody waits any more
+            _log.info("append_unheard", callers=len(told))
+
+
+def _settle(told: Iterable[tuple[_AsyncTicket, Outcome | PenstockError]]) -> None:
+    for ticket, outcome in told:
+        ticket.settle(outcome)
 
 
 def _callers(flying: Iterable[_Flight]) -> int:

@@ -113,8 +113,9 @@ class PostgresLog:
                 return [outcome for each in requests for outcome in self.commit([each])]
             except psycopg.Error as error:
                 if not left or not isinstance(error, psycopg.OperationalError):
+                    said = " ".join(str(error).split())  # the server's own words come in lines
                     raise StoreUnavailable(
-                        f"it is not known whether the append was committed: {error}",
+                        f"it is not known whether the append was committed: {said}",
                         remedy="Send the same append again, with the same event ids.",
                     ) from error
                 attempt = partial(self._again, requests)

@@ -66,6 +66,14 @@ class Hiding:
             hidden[each.place] = Judged(each.raw, self._hidden(each, standings, key_of))
         return hidden
 
+    def has_marks(self, judged: Sequence[Judged], registry: Registry) -> bool:
+        """Whether a message among them has a type that marks something."""
+        marked = self._marked_in(registry)
+        return bool(marked) and any(
+            isinstance(item.verdict, Accepted) and item.verdict.schema_hash in marked
+            for item in judged
+        )
+
     def keyed(self, accepted: Accepted, registry: Registry) -> Accepted:
         """The event with the content hash that the log keeps for it."""
         if accepted.schema_hash not in self._marked_in(registry):
