@@ -41,6 +41,13 @@ _GATHER_S_MAX = 0.005
 _log = structlog.get_logger("append")
 
 
+def _taken_lock() -> threading.Lock:
+    """The cheapest thing to wait on: whoever wants to go on takes it, another lets go of it."""
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
+
+
 class _Ticket:
     """One caller that waits, on its own thread, and then wakes the one behind it.
 
@@ -55,8 +62,7 @@ class _Ticket:
         self._outcome: Outcome | PenstockError | None = None
         self._behind: _Ticket | None = None
         self._is_main = threading.current_thread() is threading.main_thread()
-        self._done = threading.Lock()  # the cheapest thing to wait on
-        self._done.acquire()
+        self._done = _taken_lock()
 
     def wait(self) -> Outcome | PenstockError | None:
         self._done.acquire()
@@ -115,9 +121,9 @@ class Coordinator:
         self._waiting: deque[_Ticket | _AsyncTicket] = deque()
         self._is_busy = False
         self._is_closed = False
-        self._called = threading.Semaphore(0)
+        self._called = _taken_lock()
         self._expected = 0  # how many must wait before the thread goes on; 0: it is at work
-        self._gathered = threading.Semaphore(0)
+        self._gathered = _taken_lock()
         self._thread: threading.Thread | None = None
         self._quickest_s = math.inf  # of the commits that no other held up
 
