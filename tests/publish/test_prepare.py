@@ -149,10 +149,10 @@ def test_a_mapping_that_does_not_fit_its_type_is_refused_with_every_fault() -> N
         claim(UPDATED, {"payload": {"namespace": 1}})
 
     assert caught.value.reason == "payload_invalid"
-    assert [fault.pointer for fault in caught.value.faults] == [
-        "/payload/namespace",
-        "/payload/recordKey",
-    ]
+    assert {fault.pointer: fault.detail for fault in caught.value.faults} == {
+        "/payload/namespace": "expected text, found something else",
+        "/payload/recordKey": "expected a required field, found nothing",
+    }
 
 
 def test_the_payload_of_another_type_is_refused() -> None:

@@ -14,8 +14,8 @@ from starlette.requests import Request
 
 from penstock.api.problems import RequestRefused
 from penstock.base.errors import Fault
+from penstock.base.faults import form_faults
 from penstock.envelope.codec import decode
-from penstock.workflows.forms import form_faults
 
 JSON = "application/json"
 _BODY_SECONDS = 30
@@ -71,7 +71,7 @@ async def read_model(request: Request, model: type[Model], *accepted: str) -> Mo
     try:
         return model.model_validate(tree)
     except ValidationError as error:
-        raise body_invalid(form_faults(error)) from None
+        raise body_invalid(form_faults(error, tree)) from None
 
 
 def body_invalid(faults: Sequence[Fault]) -> RequestRefused:

@@ -14,9 +14,10 @@ from starlette.requests import Request
 from penstock.api.body import JSON, body_invalid, read_bytes, require_media_type
 from penstock.api.versions import merge_patched
 from penstock.base.errors import Fault
+from penstock.base.faults import form_faults
 from penstock.envelope.codec import decode
 from penstock.envelope.envelope import JsonObject
-from penstock.workflows.forms import Form, form_faults
+from penstock.workflows.forms import Form
 
 _NODES_MAX = 20_000
 _DEPTH_MAX = 80  # a schema inside a definition may nest deeper than an event
@@ -39,7 +40,7 @@ async def read_form(request: Request, form: type[AnyForm]) -> AnyForm:
     try:
         return form.model_validate(document, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise body_invalid(form_faults(error)) from None
+        raise body_invalid(form_faults(error, document)) from None
 
 
 def merged(

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 
 from penstock.base.errors import SettingsInvalid
+from penstock.base.faults import expected
 
 _PREFIX = "PENSTOCK_"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -187,15 +188,6 @@ ALIASES: Mapping[str, str] = {
     "WORKFLOW_FAILURE_ALERT_WINDOW_MINUTES": "failure_alert_window_minutes",
     "RETRY_BACKLOG_ALERT_THRESHOLD": "retry_backlog_alert_threshold",
 }
-_EXPECTED = {
-    "int_parsing": "expected a whole number",
-    "bool_parsing": "expected 1 or 0, true or false",
-    "literal_error": "expected {expected}",
-    "too_short": "expected at least {min_length} characters",
-    "greater_than_equal": "expected at least {ge}",
-    "less_than_equal": "expected at most {le}",
-    "string_pattern_mismatch": "expected text that matches {pattern}",
-}
 # Read elsewhere, so that they are not taken for typos here.
 _OTHER_READERS = frozenset({"PENSTOCK_PYTHON"})
 
@@ -222,11 +214,10 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
 def _sentence(fault: ErrorDetails) -> str:
     """The first fault in our words; a secret is never repeated, only measured."""
     name = str(fault["loc"][0]) if fault["loc"] else "?"
-    expected = _EXPECTED.get(fault["type"], fault["msg"]).format(**fault.get("ctx", {}))
     value = str(fault["input"])
     is_secret = "Secret" in str(Settings.model_fields[name].annotation)
     found = f"{len(value)} characters" if is_secret else repr(value[:80])
-    return f"{_PREFIX}{name.upper()}: {expected}, found {found}"
+    return f"{_PREFIX}{name.upper()}: {expected(fault)}, found {found}"
 
 
 def _field_of(variable: str) -> str:

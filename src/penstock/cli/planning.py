@@ -17,6 +17,7 @@ from urllib.parse import quote
 from pydantic import BaseModel, ValidationError
 
 from penstock.base.errors import PenstockError
+from penstock.base.faults import form_faults
 from penstock.cli.fields import rows, text
 from penstock.cli.finding import TRIGGERS, full_name, path_of, read_texts, version_of
 from penstock.cli.refused import Refused
@@ -26,7 +27,7 @@ from penstock.triggers.trigger import TriggerSpec
 from penstock.workflows.definition import WorkflowDefinition
 from penstock.workflows.documents import CHECKS
 from penstock.workflows.errors import WorkflowInvalid
-from penstock.workflows.forms import form_faults, model_wire
+from penstock.workflows.forms import model_wire
 from penstock.workflows.schedule import ScheduleSpec
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def _check_service(body: JsonObject) -> JsonObject:
     try:
         form = _service_form().model_validate(said, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise WorkflowInvalid(form_faults(error)) from None
+        raise WorkflowInvalid(form_faults(error, said)) from None
     wire = model_wire(form)
     wire.pop("status", None)  # found out by calling it, not decided by files
     return {"slug": body.get("slug"), **wire}

@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
 
 from penstock.base.errors import Fault, NotInProfile
+from penstock.base.pointers import pointer
 from penstock.envelope.codec import decode, encode
 from penstock.envelope.envelope import JsonObject, JsonValue
 
@@ -134,7 +135,7 @@ def context_faults(value: JsonValue) -> tuple[Fault, ...]:
         WorkflowContext.model_validate(value, by_alias=True, by_name=False)
     except ValidationError as error:
         return tuple(
-            Fault("".join(f"/{step}" for step in found["loc"]), _EXPECTED.get(found["type"], _TEXT))
+            Fault(pointer(found["loc"]), _EXPECTED.get(found["type"], _TEXT))
             for found in error.errors(include_url=False, include_input=False)
         )
     return ()

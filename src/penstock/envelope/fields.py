@@ -14,11 +14,11 @@ from typing import Final, TypeAlias
 
 from penstock.base.clock import parse_instant
 from penstock.base.errors import Fault
+from penstock.base.pointers import pointer_step
 from penstock.envelope.context import METADATA_KEY, context_faults
 from penstock.envelope.envelope import JsonValue
 from penstock.envelope.limits import INTEGER_BOUND
 from penstock.envelope.names import source_fault, type_fault
-from penstock.envelope.profile import pointer_step
 
 TAGS_MAX: Final = 64
 TAG_VALUE_CHARS_MAX: Final = 256

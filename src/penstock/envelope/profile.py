@@ -19,6 +19,7 @@ from typing import Any, Final, NoReturn, TypeAlias, cast
 import orjson
 
 from penstock.base.errors import NotInProfile
+from penstock.base.pointers import pointer_step
 from penstock.envelope.envelope import JsonValue
 from penstock.envelope.limits import KEY_BYTES_MAX, KEYS_MAX, ProfileReason
 from penstock.envelope.numbers import (
@@ -212,8 +213,3 @@ def _steps(way: _Way) -> Iterator[str]:
     while way is not None:
         way, key = way
         yield f"/{pointer_step(key)}"
-
-
-def pointer_step(key: str | int) -> str:
-    """One key or index as it stands in a JSON Pointer."""
-    return str(key).replace("~", "~0").replace("/", "~1")

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import cast
 
+from penstock.base.pointers import pointer as pointer_of
 from penstock.envelope.envelope import JsonObject, JsonValue
 from penstock.registry.entry import TypeEntry
-from penstock.registry.faults import pointer as pointer_of
 
 VERSION = "3.0.0"
 HOST = "127.0.0.1:8700"  # where a server answers that nobody told otherwise

@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
+from penstock.base.pointers import pointer as pointer_of
 from penstock.envelope.envelope import JsonObject
 from penstock.registry.difference import Change, Difference, changed, narrowed, widened
-from penstock.registry.faults import pointer as pointer_of
 from penstock.registry.limits import FROM_WHOLE, TO_WHOLE, compare_limits
 from penstock.registry.shape import KINDS, Place, Shape, Shapes, TooComplex
 

@@ -18,6 +18,7 @@ from itertools import islice
 from jsonschema_rs import ValidationError, ValidationErrorKind
 
 from penstock.base.errors import Fault
+from penstock.base.pointers import pointer
 from penstock.envelope.codec import encode
 from penstock.envelope.envelope import JsonValue
 
@@ -28,11 +29,6 @@ def faults(errors: Iterable[ValidationError], limit: int) -> tuple[Fault, ...]:
     """The first `limit` faults; two errors that read the same count once."""
     found = (fault for error in errors for fault in _explain(error))
     return tuple(islice(dict.fromkeys(found), limit))
-
-
-def pointer(path: Iterable[str | int]) -> str:
-    """A JSON Pointer to the place that `path` leads to."""
-    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
 
 
 def _explain(error: ValidationError) -> Iterator[Fault]:

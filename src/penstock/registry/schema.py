@@ -19,6 +19,7 @@ from datetime import datetime
 import jsonschema_rs
 
 from penstock.base.errors import Fault
+from penstock.base.pointers import pointer
 from penstock.envelope.codec import canonical
 from penstock.envelope.envelope import JsonObject, JsonValue
 from penstock.registry import faults
@@ -123,7 +124,7 @@ def _fault_of_compiling(schema: JsonObject) -> tuple[Fault, ...]:
     try:
         _compile(schema)
     except jsonschema_rs.ValidationError as error:
-        place = faults.pointer(error.instance_path) or _outward_reference(schema)
+        place = pointer(error.instance_path) or _outward_reference(schema)
         return (Fault(place, f"expected a valid schema, found {_reason(error)}"),)
     except (ValueError, jsonschema_rs.ReferencingError) as error:
         place = _outward_reference(schema)
@@ -188,7 +189,7 @@ def _outward_reference(schema: JsonObject) -> str:
             reference = node.get("$ref", "#")
             if isinstance(reference, str) and not reference.startswith("#"):
                 return f"{place}/$ref"
-            waiting += [(place + faults.pointer([key]), value) for key, value in node.items()]
+            waiting += [(place + pointer([key]), value) for key, value in node.items()]
     return ""
 
 

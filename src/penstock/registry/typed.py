@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from penstock.base.clock import format_instant
 from penstock.base.errors import EventRefused, Fault
+from penstock.base.faults import form_faults
 from penstock.envelope.envelope import Envelope, JsonObject, JsonValue, Stored
 
 M = TypeVar("M", bound=BaseModel)
@@ -69,10 +70,8 @@ def fit(model: type[M], payload: object, event_type: str) -> M:
     try:
         return model.model_validate(payload)
     except ValidationError as error:
-        faults = tuple(
-            Fault("/payload" + "".join(f"/{step}" for step in found["loc"]), found["msg"])
-            for found in error.errors(include_url=False, include_input=False)
-        )
+        found = form_faults(error, payload)
+        faults = tuple(Fault(f"/payload{fault.pointer}", fault.detail) for fault in found)
         detail = f"expected a payload of {event_type}, found {len(faults)} faults in it"
         raise EventRefused(detail, reason="payload_invalid", faults=faults) from None
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from penstock.base.errors import Fault
+from penstock.base.pointers import pointer as pointer_of
 from penstock.envelope.fields import kind
-from penstock.envelope.profile import pointer_step
 from penstock.triggers.clause import AllOf, AnyOf, Leaf, Not
 
 _GROUPS: Final = frozenset({"predicates", "all", "any"})
@@ -60,7 +60,7 @@ def _pointer(location: Sequence[str | int]) -> tuple[str, type[BaseModel] | None
         if parts[0] == "predicates":
             is_item = isinstance(item, int) and parts[-2] in _GROUPS
             is_branch = is_item or (item == "not" and branch is Not)
-    return "".join(f"/{pointer_step(part)}" for part in parts), branch
+    return pointer_of(parts), branch
 
 
 def _unknown(name: str, model: type[BaseModel]) -> str:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from penstock.base.errors import NotInProfile
+from penstock.base.pointers import pointer_step
 from penstock.envelope.codec import decode
 from penstock.envelope.envelope import JsonValue
-from penstock.envelope.profile import pointer_step
 from penstock.triggers.budget import OUTPUT_BYTES_MAX, Budget
 from penstock.triggers.template import TemplateFailed, compile_text, is_template
 

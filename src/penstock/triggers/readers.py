@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TypeAlias
 
+from penstock.base.pointers import pointer as pointer_of
 from penstock.envelope.names import matches_glob
-from penstock.envelope.profile import pointer_step
 from penstock.registry.readers import Reader
 from penstock.triggers.clause import leaves
 from penstock.triggers.json_template import compile_json
@@ -47,7 +47,7 @@ def _readers(trigger: Trigger, wanted: list[_Trail]) -> Iterator[Reader]:
     name = f"{trigger.workflow_slug}/{trigger.spec.name}"
     for kind, trail in dict.fromkeys(_trails(trigger.spec)):
         if any(is_at_or_below(trail, place) for place in wanted):
-            yield Reader(kind, name, "".join(f"/{pointer_step(step)}" for step in trail))
+            yield Reader(kind, name, pointer_of(trail))
 
 
 def _trails(spec: TriggerSpec) -> Iterator[tuple[str, _Trail]]:

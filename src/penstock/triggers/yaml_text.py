@@ -15,10 +15,10 @@ from typing import Final
 import yaml
 
 from penstock.base.errors import NotInProfile
+from penstock.base.pointers import pointer_step
 from penstock.envelope.codec import decode
 from penstock.envelope.envelope import JsonValue
 from penstock.envelope.limits import DEPTH_MAX
-from penstock.envelope.profile import pointer_step
 
 FILE_BYTES_MAX: Final = 1024 * 1024
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")

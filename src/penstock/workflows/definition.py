@@ -18,18 +18,17 @@ from pydantic import Field, ValidationError
 
 from penstock.base.clock import format_instant
 from penstock.base.errors import Fault
+from penstock.base.faults import FAULTS_MAX, form_faults
 from penstock.envelope.codec import encode
 from penstock.envelope.envelope import JsonObject, JsonValue
 from penstock.registry.schema import compile_faults
 from penstock.workflows.dag import Dag, dag_faults, dag_of
 from penstock.workflows.errors import WorkflowInvalid
 from penstock.workflows.forms import (
-    FAULTS_MAX,
     AnyObject,
     Form,
     Name,
     Slug,
-    form_faults,
     model_wire,
 )
 from penstock.workflows.scope import scope_faults
@@ -98,7 +97,7 @@ def read_definition(document: JsonValue) -> WorkflowDefinition:
     try:
         definition = WorkflowDefinition.model_validate(document, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise WorkflowInvalid(form_faults(error)) from None
+        raise WorkflowInvalid(form_faults(error, document)) from None
     found = _meaning_faults(definition)
     if found:
         raise WorkflowInvalid(found[:FAULTS_MAX])

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from penstock.base.pointers import pointer
 from penstock.envelope.codec import encode
 from penstock.envelope.envelope import JsonObject, JsonValue
-from penstock.registry.faults import pointer
 from penstock.workflows.run import RunState
 
 Path: TypeAlias = tuple[str, ...]

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TypeAlias
 
+from penstock.base.pointers import pointer as pointer_of
 from penstock.envelope.names import matches_glob
-from penstock.envelope.profile import pointer_step
 from penstock.registry.readers import Reader
 from penstock.triggers.readers import is_at_or_below
 from penstock.triggers.trigger import Trigger, TriggerStatus
@@ -58,8 +58,7 @@ def _readers(workflow: Workflow, wanted: list[Path]) -> Iterator[Reader]:
     for step in definition.steps:
         for trail in dict.fromkeys(_trails(step)):
             if any(is_at_or_below(trail, place) for place in wanted):
-                pointer = "".join(f"/{pointer_step(name)}" for name in trail)
-                yield Reader("step", f"{definition.slug}/{step.id}", pointer)
+                yield Reader("step", f"{definition.slug}/{step.id}", pointer_of(trail))
 
 
 def _trails(step: Step) -> Iterator[Path]:

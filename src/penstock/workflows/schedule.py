@@ -20,10 +20,11 @@ from pydantic_core import PydanticCustomError
 
 from penstock.base.clock import format_instant, parse_instant
 from penstock.base.errors import Fault
+from penstock.base.faults import form_faults
 from penstock.envelope.envelope import JsonObject, JsonValue
 from penstock.workflows.cron import cron_fault, instants, last_instant, zone_fault
 from penstock.workflows.errors import ScheduleInvalid
-from penstock.workflows.forms import AnyObject, Form, Name, form_faults, model_wire
+from penstock.workflows.forms import AnyObject, Form, Name, model_wire
 from penstock.workflows.params import Get, Path, Scope, Unresolved, compile_template, walk
 from penstock.workflows.run import RunState
 from penstock.workflows.runkey import RunKey, schedule_run_key
@@ -104,7 +105,7 @@ def read_schedule(document: JsonValue) -> ScheduleSpec:
     try:
         spec = ScheduleSpec.model_validate(document, by_alias=True, by_name=False)
     except ValidationError as error:
-        raise ScheduleInvalid(form_faults(error)) from None
+        raise ScheduleInvalid(form_faults(error, document)) from None
     places = (("/cron", cron_fault(spec.cron)), ("/timezone", zone_fault(spec.timezone)))
     found = [Fault(place, detail) for place, detail in places if detail is not None]
     if spec.start_window and spec.end_window and spec.end_window <= spec.start_window:
