@@ -129,6 +129,7 @@ def test_any_other_text_is_no_source(name: str) -> None:
         ("metastore.**", ["metastore.a", "metastore.a.b.c"], ["metastorex.a", "a.metastore.b"]),
         ("**", ["a.b", "A.B.C"], []),
         ("**.**", ["a.b", "A.B.C"], []),
+        ("**.a.**.**", ["a", "b.a", "b.a.c.d"], ["b.c"]),
         ("**.failed", ["job.failed", "a.b.failed"], ["job.failedx", "failed.job"]),
         ("a.**.z", ["a.z", "a.b.z", "a.b.c.z"], ["a.b", "z.a", "az"]),
         ("*.*", ["a.b"], ["a.b.c"]),

@@ -73,9 +73,9 @@ def matches_glob(pattern: str, event_type: str) -> bool:
 
 def glob_regex(pattern: str) -> str:
     """The glob as an anchored regular expression that Python and PostgreSQL read alike."""
-    segments = pattern.split(".")
-    while ("**", "**") in pairwise(segments):
-        segments.remove("**")  # any number twice is any number, and costs more to match
+    # Any number of segments twice is any number, and costs more to match.
+    pairs = pairwise(["", *pattern.split(".")])
+    segments = [segment for pair in pairs if (segment := pair[1]) != "**" or pair[0] != "**"]
     if segments == ["**"]:
         return r"\A.*\Z"
     first, *rest = segments
