@@ -153,10 +153,15 @@ def test_progress_is_reported_for_health_and_metrics(ingress: Ingress) -> None:
     ingress.wait_until_empty()
 
     def reported() -> bool:
-        rows = ingress.rows("SELECT report->>'stored' FROM process_reports WHERE part = 'ingress'")
-        return rows == [("10",)]
+        ((stored, batches, timed),) = ingress.rows(
+            "SELECT report->>'stored', (report->>'batches')::int,"
+            " (SELECT sum(n::int) FROM jsonb_array_elements_text("
+            " report #> '{batchSeconds,counts}') AS n)"
+            " FROM process_reports WHERE part = 'ingress'"
+        ) or [(None, 0, 0)]
+        return stored == "10" and batches == timed > 0
 
-    wait_for(reported, "the report says 10 stored", within_s=10)
+    wait_for(reported, "the report says 10 stored, and how long each batch took", within_s=10)
 
 
 def test_preparing_a_database_twice_is_harmless(queue: Ingress) -> None:

@@ -11,7 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
@@ -19,7 +24,7 @@ from prometheus_client.registry import Collector
 
 from penstock.health.queues import every_queue
 from penstock.health.series import series
-from penstock.health.snapshot import Facts, ingress_figure
+from penstock.health.snapshot import Facts, ingress_durations, ingress_figure
 from penstock.store.ledger.account import SourceLine
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
@@ -112,10 +117,12 @@ class _Figures(Collector):
             "penstock_ingest_lag_seconds", "From occurredAt to stored, latest, by source.",
             "source", lag,
         )  # fmt: skip
-        batch_ms = ingress_figure(facts, "lastBatchMs")
-        yield GaugeMetricFamily(
-            "penstock_ingest_duration_seconds", "How long the last batch took.", batch_ms / 1000
+        took = ingress_durations(facts)
+        durations = HistogramMetricFamily(
+            "penstock_ingest_duration_seconds", "How long batches of the ingress took."
         )
+        durations.add_metric((), took.buckets(), sum_value=took.seconds)
+        yield durations
         for name, key, about in (
             ("batches", "batches", "Batches the ingress has settled since it started."),
             ("messages", "messages", "Messages the ingress has judged since it started."),

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
-from penstock.envelope.envelope import JsonObject
+from penstock.envelope.envelope import JsonObject, JsonValue
 from penstock.health.activity.seen import Activity
-from penstock.health.totals import Totals
+from penstock.health.totals import Histogram, Totals
+from penstock.ingress.progress import BATCH_BOUNDS_S
 from penstock.store.ledger.account import LedgerReport
 from penstock.triggers.limits import SourceLimit
 
@@ -87,6 +88,25 @@ def ingress_figure(facts: Facts, key: str) -> float:
     part = facts.parts.get(INGRESS)
     value = part.report.get(key) if part is not None else None
     return float(value) if isinstance(value, int | float) else 0.0
+
+
+def ingress_durations(facts: Facts) -> Histogram:
+    """How long the batches of the ingress took since it started; empty when it has not said."""
+    part = facts.parts.get(INGRESS)
+    said = part.report.get("batchSeconds") if part is not None else None
+    if isinstance(said, dict):
+        bounds, counts = _numbers(said.get("bounds")), _numbers(said.get("counts"))
+        (seconds,) = _numbers([said.get("sum")]) or (0.0,)
+        if len(counts) == len(bounds) + 1:
+            return Histogram(bounds, [int(count) for count in counts], seconds)
+    return Histogram(BATCH_BOUNDS_S, (0,) * (len(BATCH_BOUNDS_S) + 1), 0.0)
+
+
+def _numbers(said: JsonValue) -> list[float]:
+    """A list of numbers as it was said; empty if it is something else."""
+    found = said if isinstance(said, list) else []
+    numbers = [float(each) for each in found if isinstance(each, int | float)]
+    return numbers if len(numbers) == len(found) else []
 
 
 def _ingress_word(age_s: float | None) -> str:

@@ -19,6 +19,7 @@ from penstock.base.on_disk import scratch_folder
 from penstock.base.on_postgres import open_pool
 from penstock.base.settings import Settings
 from penstock.catalog.vocabularies import ALL
+from penstock.envelope.envelope import JsonObject
 from penstock.health.on_postgres import ReportBook
 from penstock.house.database import prepare_database
 from penstock.house.privacy import protect_for
@@ -126,23 +127,23 @@ def _checkpoint() -> Iterator[Path]:
 
 def _reporting(reports: ReportBook, spark_version: str) -> Callable[[Progress], None]:
     """Write what the ingress does into the store, at most once a second."""
-    started = time.time()
+    about: JsonObject = {
+        "pid": os.getpid(), "startedAt": time.time(), "sparkVersion": spark_version,
+    }  # fmt: skip
     last = 0.0
+    # The batches and the one who watches them report from two threads. One of them at a time: an
+    # older word written after a newer one would make counters fall.
+    writing = threading.Lock()
 
     def report(progress: Progress) -> None:
         nonlocal last
-        if time.monotonic() - last < 1.0:
+        if time.monotonic() - last < 1.0 or not writing.acquire(blocking=False):
             return
-        last = time.monotonic()
-        with contextlib.suppress(StoreUnavailable):
-            reports.write(
-                "ingress",
-                {
-                    "pid": os.getpid(),
-                    "startedAt": started,
-                    "sparkVersion": spark_version,
-                    **progress.as_json(),
-                },
-            )
+        try:
+            last = time.monotonic()
+            with contextlib.suppress(StoreUnavailable):
+                reports.write("ingress", about | progress.as_json())
+        finally:
+            writing.release()
 
     return report

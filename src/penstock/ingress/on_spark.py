@@ -189,9 +189,7 @@ class SparkIngress:
 
     def _count(self, done: list[Row], took_ms: float) -> None:
         progress = self.progress
-        progress.batches += 1
-        progress.busy_ms += took_ms
-        progress.last_batch_ms = took_ms
+        progress.batch_took(took_ms)
         progress.last_batch_messages = 0
         for row in done:
             progress.last_batch_messages += row.messages
