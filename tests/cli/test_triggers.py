@@ -345,3 +345,35 @@ def test_a_trigger_and_a_source_are_paused_and_resumed(
     assert run("pause", "source", "some.source", "--for", "soon").code == 2
     both = ("--for", "1h", "--until", "2199-01-01T00:00:00Z")
     assert run("pause", "source", "some.source", *both).code == 2
+
+
+def test_reading_personal_data_is_refused_or_warned_of_wherever_a_trigger_is_looked_at(
+    live: Server, run: Run, slug: str, write: Write
+) -> None:
+    kind = f"shop.guest.n{next(_numbers)}"
+    fields = {"id": {"type": "string"}, "email": {"type": "string", "x-pii": {"subject": "/id"}}}
+    schema = {"type": "object", "properties": fields}
+    made = live.admin.post("/admin/event-schemas", json={"eventType": kind, "schema": schema})
+    assert made.status_code == 201, made.text
+    head = f"kind: Trigger\nworkflow: {slug}\nname: greet\neventType: {kind}\n"
+    clause = "{path: $.payload.email, operator: equals, value: a@b.c}"
+    blind = str(write(f"{head}predicates: [{clause}]", name="blind.yaml"))
+    passing = str(write(head + 'parameterTemplate: {to: "{{ event.payload.email }}"}'))
+
+    refused = run("triggers", "create", "--file", blind)
+    assert refused.code == 1
+    assert "trigger_reads_personal" in refused.err
+    assert "/predicates/0/path" in refused.err
+    for tried in (run("plan", blind), run("backtest", "--file", blind)):
+        assert tried.code == 0
+        assert "warning  /predicates/0/path: expected a field that can be compared" in tried.err
+        assert "such a trigger is refused" in tried.err
+
+    handed = f"warning  /parameterTemplate: /email is personal in {kind}: the run is handed its"
+    assert handed in run("triggers", "create", "--file", passing).err
+    judge(live)
+    told = {"type": kind, "source": "shop.web", "payload": {"id": "g-1", "email": "a@b.c"}}
+    told["id"] = f"evt-{kind}"
+    assert live.admin.post("/v1/append", json={"events": [told]}).status_code == 200
+    judge(live)
+    assert handed in run("why", f"evt-{kind}", f"{slug}/greet").err

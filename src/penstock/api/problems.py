@@ -42,6 +42,7 @@ _STATUS = {
     "reducer_failed": 422,
     "not_sealed": 409,
     "trigger_invalid": 422,
+    "trigger_reads_personal": 422,
     "trigger_conflict": 412,
     "audit_damaged": 500,
     "store_unavailable": 503,

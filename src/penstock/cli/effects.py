@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.cli.commands.backtest import ask
-from penstock.cli.fields import inner, number, text
+from penstock.cli.fields import inner, number, text, warnings
 from penstock.cli.planning import There
 from penstock.cli.refused import Refused
 from penstock.envelope.envelope import JsonObject
@@ -57,6 +57,10 @@ class Effect:
         failures = number(after.found, "renderFailures")
         said += f"; {failures} could not be rendered" if failures else ""
         return said + ("" if after.found.get("complete") else "; not all events were read")
+
+    def warnings(self) -> list[str]:
+        """What the server warns of in the trigger as it would be."""
+        return [] if self.after is None else warnings(self.after.found)
 
     def wire(self) -> JsonObject:
         """The difference, for programs."""

@@ -33,6 +33,15 @@ def rows(value: JsonObject, name: str) -> list[JsonObject]:
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
+def warnings(value: JsonObject) -> list[str]:
+    """What the server warns of, a line each."""
+    return [
+        f"warning  {text(row, 'pointer')}{': ' if row.get('pointer') else ''}{text(row, 'detail')}"
+        + ("; such a trigger is refused" if row.get("refused") else "")
+        for row in rows(value, "warnings")
+    ]
+
+
 def words(value: JsonObject, name: str) -> list[str]:
     """A field as a list of texts."""
     found: JsonValue = value.get(name)

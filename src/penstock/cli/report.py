@@ -86,6 +86,12 @@ def say(text: str) -> None:
     sys.stderr.flush()
 
 
+def warn(lines: Sequence[str]) -> None:
+    """Write what somebody should know to stderr, a line each."""
+    for each in lines:
+        say(clean(each))
+
+
 def failure(code: str, detail: str, remedy: str, faults: Sequence[Fault] = ()) -> None:
     """Say what failed and what to do about it: two lines, always."""
     say(f"error  {code}: {_one_line(_with_faults(detail, faults))}")

@@ -19,7 +19,7 @@ from penstock.envelope.codec import canonical
 from penstock.envelope.envelope import JsonObject, JsonValue
 from penstock.envelope.fields import kind
 from penstock.envelope.limits import DEPTH_MAX
-from penstock.triggers.clause import AllOf, AnyOf, Clause, Leaf, Operator
+from penstock.triggers.clause import Leaf, Operator, placed
 from penstock.triggers.compare import matcher
 from penstock.triggers.faults import faults_of
 from penstock.triggers.json_template import compile_json
@@ -121,18 +121,8 @@ def _inside(value: JsonValue) -> list[JsonValue]:
 
 def _clause_faults(spec: TriggerSpec) -> Iterator[Fault]:
     for n, clause in enumerate(spec.predicates):
-        yield from _faults_below(clause, f"/predicates/{n}")
-
-
-def _faults_below(clause: Clause, pointer: str) -> Iterator[Fault]:
-    if isinstance(clause, Leaf):
-        yield from _leaf_faults(clause, pointer)
-    elif isinstance(clause, AllOf | AnyOf):
-        word = "all" if isinstance(clause, AllOf) else "any"
-        for n, inner in enumerate(clause.all if isinstance(clause, AllOf) else clause.any):
-            yield from _faults_below(inner, f"{pointer}/{word}/{n}")
-    else:
-        yield from _faults_below(clause.not_, f"{pointer}/not")
+        for leaf, pointer in placed(clause, f"/predicates/{n}"):
+            yield from _leaf_faults(leaf, pointer)
 
 
 def _leaf_faults(leaf: Leaf, pointer: str) -> Iterator[Fault]:
@@ -147,7 +137,8 @@ def _leaf_faults(leaf: Leaf, pointer: str) -> Iterator[Fault]:
             yield Fault(f"{pointer}/value", str(error))
 
 
-def _texts(spec: TriggerSpec) -> list[tuple[str, str, tuple[str, ...]]]:
+def key_texts(spec: TriggerSpec) -> list[tuple[str, str, tuple[str, ...]]]:
+    """The templates of keys that the trigger has: field, text, and the names it may use."""
     said = [
         ("idempotencyKeyExpression", spec.idempotency_key_expression, NAMES),
         ("debounceKey", spec.debounce_key, NAMES),
@@ -158,7 +149,7 @@ def _texts(spec: TriggerSpec) -> list[tuple[str, str, tuple[str, ...]]]:
 
 
 def _template_faults(spec: TriggerSpec) -> Iterator[Fault]:
-    for field, text, names in _texts(spec):
+    for field, text, names in key_texts(spec):
         try:
             compile_text(text, names=names)
         except TemplateFailed as failed:
@@ -184,7 +175,7 @@ def _sample_faults(spec: TriggerSpec, sample: JsonValue) -> Iterator[Fault]:
     except TemplateFailed as failed:
         yield failed.below("/parameterTemplate").faults[0]
         return
-    for field, text, known in _texts(spec):
+    for field, text, known in key_texts(spec):
         try:
             compile_text(text, strict=True, names=known).render(names)
         except TemplateFailed as failed:

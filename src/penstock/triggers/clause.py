@@ -177,6 +177,18 @@ def leaves(clause: Clause, depth: int = 1) -> Iterator[tuple[Leaf, int]]:
             yield from leaves(inner, depth + 1)
 
 
+def placed(clause: Clause, pointer: str) -> Iterator[tuple[Leaf, str]]:
+    """Every comparison below a clause, with the pointer to it."""
+    if isinstance(clause, Leaf):
+        yield clause, pointer
+    elif isinstance(clause, Not):
+        yield from placed(clause.not_, f"{pointer}/not")
+    else:
+        word = "all" if isinstance(clause, AllOf) else "any"
+        for n, inner in enumerate(clause.all if isinstance(clause, AllOf) else clause.any):
+            yield from placed(inner, f"{pointer}/{word}/{n}")
+
+
 def is_number(value: object) -> bool:
     """Whether JSON calls the value a number, and it is finite."""
     return type(value) in (int, float, Decimal) and abs(value) < float("inf")  # type: ignore[arg-type]

@@ -10,19 +10,37 @@ variable counts as reading the array it runs over.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import TypeAlias
+from enum import StrEnum
+from typing import NamedTuple, TypeAlias
 
 from penstock.base.pointers import pointer as pointer_of
 from penstock.envelope.names import matches_glob
 from penstock.registry.readers import Reader
-from penstock.triggers.clause import leaves
+from penstock.triggers.check import key_texts
+from penstock.triggers.clause import Leaf, Operator, placed
 from penstock.triggers.json_template import compile_json
-from penstock.triggers.language import NAMES, RUN_KEY_NAMES
 from penstock.triggers.paths import compile_path
 from penstock.triggers.template import compile_text
 from penstock.triggers.trigger import Trigger, TriggerSpec, TriggerStatus
 
 _Trail: TypeAlias = tuple[str, ...]
+
+
+class Use(StrEnum):
+    """What a trigger does with what it reads."""
+
+    COMPARED = "compared"
+    ASKED = "asked"  # whether it is there, or null
+    PASSED = "passed"  # handed on to the run
+
+
+class Read(NamedTuple):
+    """One place of the payload that a trigger looks at."""
+
+    kind: str  # trigger: in a comparison; else template
+    pointer: str  # where the trigger says so
+    trail: _Trail
+    use: Use
 
 
 class TriggerReaders:
@@ -45,32 +63,38 @@ class TriggerReaders:
 
 def _readers(trigger: Trigger, wanted: list[_Trail]) -> Iterator[Reader]:
     name = f"{trigger.workflow_slug}/{trigger.spec.name}"
-    for kind, trail in dict.fromkeys(_trails(trigger.spec)):
+    reads = ((each.kind, each.trail) for each in reads_of(trigger.spec))
+    for kind, trail in dict.fromkeys(reads):
         if any(is_at_or_below(trail, place) for place in wanted):
             yield Reader(kind, name, pointer_of(trail))
 
 
-def _trails(spec: TriggerSpec) -> Iterator[tuple[str, _Trail]]:
-    """Every place of the payload that the trigger looks at."""
-    for clause in spec.predicates:
-        for leaf, _ in leaves(clause):
-            for trail in compile_path(leaf.path).reads:
-                if trail[:1] in (("payload",), ("*",), ("**",)):
-                    yield "trigger", trail if trail[0] == "**" else trail[1:]
-    for trail in _template_trails(spec):
-        if trail[:2] == ("event", "payload"):
-            yield "template", trail[2:]
-        elif trail[0] == "events" and "payload" in trail[1:3]:
-            yield "template", trail[trail.index("payload") + 1 :]
+def reads_of(spec: TriggerSpec) -> Iterator[Read]:
+    """Every place of the payload that the trigger looks at, and where it says so."""
+    for n, clause in enumerate(spec.predicates):
+        for leaf, pointer in placed(clause, f"/predicates/{n}"):
+            yield from _leaf_reads(leaf, f"{pointer}/path")
+    for trail in compile_json(spec.parameter_template).reads:
+        yield from _template_reads("/parameterTemplate", trail, Use.PASSED)
+    for field, source, names in key_texts(spec):
+        for trail in compile_text(source, names=names).reads:
+            yield from _template_reads(f"/{field}", trail, Use.COMPARED)
 
 
-def _template_trails(spec: TriggerSpec) -> Iterator[_Trail]:
-    yield from compile_json(spec.parameter_template).reads
-    for source in (spec.idempotency_key_expression, spec.debounce_key, spec.group_key):
-        if source is not None:
-            yield from compile_text(source, names=NAMES).reads
-    if spec.run_key_template is not None:
-        yield from compile_text(spec.run_key_template, names=RUN_KEY_NAMES).reads
+def _leaf_reads(leaf: Leaf, pointer: str) -> Iterator[Read]:
+    is_null = leaf.operator in (Operator.EQUALS, Operator.NOT_EQUALS) and leaf.value is None
+    use = Use.ASKED if leaf.operator is Operator.EXISTS or is_null else Use.COMPARED
+    *filters, found = compile_path(leaf.path).reads
+    for trail, how in (*((trail, Use.COMPARED) for trail in filters), (found, use)):
+        if trail[:1] in (("payload",), ("*",), ("**",)):
+            yield Read("trigger", pointer, trail if trail[0] == "**" else trail[1:], how)
+
+
+def _template_reads(pointer: str, trail: _Trail, use: Use) -> Iterator[Read]:
+    if trail[:2] == ("event", "payload"):
+        yield Read("template", pointer, trail[2:], use)
+    elif trail[0] == "events" and "payload" in trail[1:3]:
+        yield Read("template", pointer, trail[trail.index("payload") + 1 :], use)
 
 
 def is_at_or_below(trail: _Trail, place: _Trail) -> bool:

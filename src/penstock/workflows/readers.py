@@ -14,9 +14,9 @@ from typing import TypeAlias
 from penstock.base.pointers import pointer as pointer_of
 from penstock.envelope.names import matches_glob
 from penstock.registry.readers import Reader
-from penstock.triggers.readers import is_at_or_below
+from penstock.triggers.readers import Read, Use, is_at_or_below
 from penstock.triggers.trigger import Trigger, TriggerStatus
-from penstock.workflows.definition import Workflow
+from penstock.workflows.definition import Workflow, WorkflowDefinition
 from penstock.workflows.params import Path, holes
 from penstock.workflows.steps import FanoutStep, Step
 
@@ -51,6 +51,13 @@ class StepReaders:
             if workflow.definition.slug in slugs
             for reader in _readers(workflow, wanted)
         ]
+
+
+def step_reads(definition: WorkflowDefinition) -> Iterator[Read]:
+    """Every place of the event's payload that the steps of a workflow look at."""
+    for step in definition.steps:
+        for trail in dict.fromkeys(_trails(step)):
+            yield Read(f"step {step.id} of the workflow", "", trail, Use.PASSED)
 
 
 def _readers(workflow: Workflow, wanted: list[Path]) -> Iterator[Reader]:

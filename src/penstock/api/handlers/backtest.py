@@ -23,6 +23,7 @@ from starlette.responses import Response
 from penstock.access.token import Caller, Scope
 from penstock.api.body import read_model
 from penstock.api.context import house_of
+from penstock.api.handlers.blindness import warnings
 from penstock.api.handlers.preview import covered, preview_of
 from penstock.api.reply import reply
 from penstock.base.clock import format_instant
@@ -130,7 +131,8 @@ async def preview(request: Request, caller: Caller) -> Response:
     else:
         document = cast("JsonObject", wanted.event)
     draft = draft_of(spec, caller, wanted.workflow, house.clock.now())
-    return reply({"data": preview_of(draft, document, house.clock.now())})
+    warned = await run_in_threadpool(warnings, house, draft)
+    return reply({"data": preview_of(draft, document, house.clock.now()) | warned})
 
 
 def draft_of(spec: TriggerSpec, caller: Caller, workflow: str, now: datetime) -> Trigger:
@@ -211,7 +213,7 @@ def _hypothetical(house: House, caller: Caller, wanted: Backtesting) -> JsonObje
         "runMs": run_ms,
         "complete": events.complete,
     }
-    return said | {"triggerId": wanted.trigger_id}
+    return said | {"triggerId": wanted.trigger_id} | warnings(house, trigger)
 
 
 def _stretch(house: House, wanted: Backtesting) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from penstock.access.token import Caller, Scope
 from penstock.api.asking import Asked, named
 from penstock.api.context import house_of
+from penstock.api.handlers.blindness import warnings
 from penstock.api.handlers.preview import covered
 from penstock.api.handlers.triggers import shown_workflow, trigger_ever, workflow_of
 from penstock.api.reply import reply
@@ -25,6 +26,7 @@ from penstock.base.errors import QueryInvalid
 from penstock.envelope.envelope import JsonObject, JsonValue
 from penstock.triggers.book.deliveries.on_postgres import LIMIT_DEFAULT, LIMIT_MAX
 from penstock.triggers.delivery import Delivery, Held, Reason, RetryState, Status
+from penstock.triggers.explain import Explanation
 
 _PARAMETERS = ("limit", "status", "eventId", "dedupeKey", "before")
 _POSITION_MAX = 2**62
@@ -74,7 +76,15 @@ async def explain(request: Request, caller: Caller) -> Response:
     data["sentence"] = found.sentence() if sees else None
     if found.predicates is not None:
         data["predicates"] = trace_wire(found.predicates.wire(), sees=sees)
-    return reply({"data": data})
+    return reply({"data": data | await run_in_threadpool(_warned, request, caller, found)})
+
+
+def _warned(request: Request, caller: Caller, found: Explanation) -> JsonObject:
+    """What the trigger reads of personal data, in the version that judged."""
+    house = house_of(request)
+    versions = house.trigger_book.versions(caller.tenant_id, found.trigger_id)
+    judged = [each for each in versions if each.version == found.trigger_version]
+    return warnings(house, judged[0]) if judged else {}
 
 
 def trace_wire(trace: JsonObject, *, sees: bool) -> JsonObject:

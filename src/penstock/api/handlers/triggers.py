@@ -20,6 +20,7 @@ from penstock.api.acts import record
 from penstock.api.asking import Asked, named
 from penstock.api.body import JSON, read_bytes, require_media_type
 from penstock.api.context import house_of
+from penstock.api.handlers.blindness import refuse, warnings
 from penstock.api.reply import reply
 from penstock.api.versions import (
     MERGE_PATCH,
@@ -70,6 +71,7 @@ async def create(request: Request, caller: Caller) -> Response:
     said, sample = await _read(request, JSON)
     spec, book = check_spec(said, sample), house.trigger_book
     await run_in_threadpool(workflow_of, house, caller, slug)
+    await run_in_threadpool(refuse, house, spec)
     make = partial(book.create, spec, workflow_slug=slug, tenant_id=caller.tenant_id)
     made = await run_in_threadpool(make, by=caller.name)
     try:
@@ -153,8 +155,10 @@ def shown(house: House, caller: Caller, triggers: Sequence[Trigger]) -> list[Jso
 async def _reply(
     request: Request, caller: Caller, trigger: Trigger, status: int = 200, **headers: str
 ) -> Response:
-    (data,) = await run_in_threadpool(shown, house_of(request), caller, [trigger])
-    return reply({"data": data}, status, {**etag(trigger), **headers})
+    house = house_of(request)
+    (data,) = await run_in_threadpool(shown, house, caller, [trigger])
+    warned = await run_in_threadpool(warnings, house, trigger)
+    return reply({"data": cast("JsonObject", data) | warned}, status, {**etag(trigger), **headers})
 
 
 def workflow_of(house: House, caller: Caller, slug: str) -> Workflow:
@@ -203,14 +207,17 @@ def _change(
     request: Request, caller: Caller, changes: JsonObject, sample: JsonValue, expected: int | None
 ) -> Trigger:
     """Put changes on top of the newest version, or the one that is expected."""
-    book, is_deep = house_of(request).trigger_book, is_merge_patch(request)
+    house, is_deep = house_of(request), is_merge_patch(request)
 
     def put(before: Trigger, version: int) -> Trigger:
         if is_deep:
             spec = check_spec(patched(before.spec, changes), sample)
         else:
             spec = check_patch(before.spec, changes, sample)
-        change = partial(book.change, caller.tenant_id, before.id, spec, by=caller.name)
+        refuse(house, spec, before.spec)
+        change = partial(
+            house.trigger_book.change, caller.tenant_id, before.id, spec, by=caller.name
+        )
         return change(expected_version=version)
 
     return put_on_top(partial(trigger_of, request, caller), put, TriggerConflict, expected)

@@ -9,7 +9,7 @@ import typer
 
 from penstock.cli import report
 from penstock.cli.connect import connect
-from penstock.cli.fields import inner, number, rows, text
+from penstock.cli.fields import inner, number, rows, text, warnings
 from penstock.cli.finding import TRIGGERS, find_trigger, read_triggers
 from penstock.cli.options import AsJson
 from penstock.cli.refused import Refused
@@ -111,6 +111,7 @@ def _print_hypothetical(data: JsonObject) -> None:
     _print_runs(data)
     if coverage:
         report.say(f"over {text(coverage, 'from')} to {text(coverage, 'to')}")
+    report.warn(warnings(data))
     if data.get("complete") is False:
         report.say("not all of it: there are more events; raise --events-max or narrow --from")
 

@@ -127,6 +127,7 @@ def _print(planned: Planned, effects: dict[str, Effect]) -> None:
         effect = effects.get(change.name) if change.kind == "Trigger" else None
         if effect is not None:
             report.line("     ", effect.sentence())
+            report.warn(effect.warnings())
     same = len(planned.changes) - len(planned.due)
     counts = [sum(each.action == word for each in planned.due) for word in list(_MARKS)[:3]]
     said = [f"{n} to {word}" for n, word in zip(counts, _MARKS, strict=False) if n]

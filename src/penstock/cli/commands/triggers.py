@@ -10,7 +10,7 @@ import typer
 
 from penstock.cli import report
 from penstock.cli.connect import connect
-from penstock.cli.fields import rows, text
+from penstock.cli.fields import rows, text, warnings
 from penstock.cli.finding import (
     TRIGGERS,
     agree,
@@ -150,3 +150,4 @@ def _change(trigger: str, changes: JsonObject, word: str, *, as_json: bool) -> N
 
 def _say(word: str, data: JsonObject) -> None:
     report.line(word, *(text(data, name) for name in _SHOWN), full_name(data))
+    report.warn(warnings(data))

@@ -11,7 +11,7 @@ import typer
 from penstock.cli import report
 from penstock.cli.commands.triggers import TriggerName
 from penstock.cli.connect import connect
-from penstock.cli.fields import inner, rows, text
+from penstock.cli.fields import inner, rows, text, warnings
 from penstock.cli.finding import TRIGGERS, find_trigger, full_name
 from penstock.cli.options import AsJson
 from penstock.envelope.envelope import JsonObject
@@ -40,6 +40,7 @@ def why(
     report.line(verdict, full_name(found), f"version {text(data, 'triggerVersion')}")
     for line in trace_lines(inner(data, "predicates")):
         report.line(line)
+    report.warn(warnings(data))
     names = ("judgedAt", "status", "stage", "reason")
     report.columns([[text(row, name) for name in names] for row in rows(data, "history")])
 

@@ -60,15 +60,15 @@ class Marks:
 
     def __init__(self, schema: JsonObject) -> None:
         self._references = References(schema)
-        self._states: dict[frozenset[int], _State] = {}
-        self._start = self._state([schema])
+        self._states: dict[frozenset[int], State] = {}
+        self.start = self._state([schema])
 
     def find(self, payload: JsonValue) -> list[Marked]:
         """The personal fields of a payload; a field inside another one is part of it."""
         return list(self._walk(payload))
 
     def _walk(self, payload: JsonValue) -> Iterator[Marked]:
-        waiting: list[tuple[Path, JsonValue, _State]] = [((), payload, self._start)]
+        waiting: list[tuple[Path, JsonValue, State]] = [((), payload, self.start)]
         while waiting:
             path, value, state = waiting.pop()
             if state.subject is not None:
@@ -78,16 +78,17 @@ class Marks:
                 waiting += [
                     ((*path, name), inner, below)
                     for name, inner in value.items()
-                    if (below := self._member(state, name)).is_alive
+                    if (below := self.member(state, name)).is_alive
                 ]
             elif isinstance(value, list):
                 waiting += [
                     ((*path, place), inner, below)
                     for place, inner in enumerate(value)
-                    if (below := self._item(state, place)).is_alive
+                    if (below := self.item(state, place)).is_alive
                 ]
 
-    def _member(self, state: _State, name: str) -> _State:
+    def member(self, state: State, name: str | None) -> State:
+        """What applies to a member of an object; None: one that no schema names."""
         key = name if name in state.named else None  # all that nobody names are alike
         if key not in state.members:
             found = [
@@ -99,7 +100,8 @@ class Marks:
             state.members[key] = self._state(each for each in found if isinstance(each, dict))
         return state.members[key]
 
-    def _item(self, state: _State, place: int) -> _State:
+    def item(self, state: State, place: int) -> State:
+        """What applies to an item of an array."""
         key = min(place, state.places)
         if key not in state.items:
             found = []
@@ -109,7 +111,7 @@ class Marks:
             state.items[key] = self._state(each for each in found if isinstance(each, dict))
         return state.items[key]
 
-    def _state(self, nodes: Iterable[JsonObject]) -> _State:
+    def _state(self, nodes: Iterable[JsonObject]) -> State:
         """The state in which all of these schemas apply, with all they apply at the same place."""
         closed: dict[int, JsonObject] = {}
         waiting = list(nodes)
@@ -120,17 +122,17 @@ class Marks:
                 waiting += _here(node, self._references)
         key = frozenset(closed)
         if key not in self._states:
-            self._states[key] = _State(list(closed.values()))
+            self._states[key] = State(list(closed.values()))
         return self._states[key]
 
 
-class _State:
+class State:
     """Which schemas apply at a place."""
 
     def __init__(self, nodes: list[JsonObject]) -> None:
         self.nodes = nodes
-        self.members: dict[str | None, _State] = {}
-        self.items: dict[int, _State] = {}
+        self.members: dict[str | None, State] = {}
+        self.items: dict[int, State] = {}
         self.named = {name for node in nodes for name in _schemas(node, "properties")}
         self.places = max((len(_list(node, "prefixItems")) for node in nodes), default=0)
         marks = [_said(node) for node in nodes if MARK in node]
