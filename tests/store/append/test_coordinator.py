@@ -139,23 +139,6 @@ def test_few_callers_go_together_while_the_log_is_at_work(
     coordinator.close()
 
 
-def test_a_main_thread_that_is_interrupted_keeps_nobody_from_being_woken() -> None:
-    waiting = [coordinator_module._Ticket(request(f"o{n}")) for n in range(2)]
-    mine, other = waiting  # this is the main thread
-    with ThreadPoolExecutor(1) as pool:
-        behind = pool.submit(coordinator_module._Ticket, request("behind")).result(20)
-        hearing = pool.submit(behind.wait)
-        first = None
-        for ticket in (behind, mine, other):
-            first = ticket.resolve(StoreUnavailable("away"), first)
-        assert first is behind, "those of the main thread were woken at once"
-        first.wake()
-
-        assert isinstance(hearing.result(20), StoreUnavailable)
-    assert isinstance(mine.wait(), StoreUnavailable)
-    assert isinstance(other.wait(), StoreUnavailable)
-
-
 def test_each_caller_hears_its_own_outcome() -> None:
     log = SlowLog()
     coordinator = Coordinator(log)

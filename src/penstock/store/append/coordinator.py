@@ -18,7 +18,6 @@ changes hands under `_mutex` only.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import threading
 import time
@@ -32,6 +31,7 @@ import structlog
 from penstock.base.errors import PenstockError, StoreUnavailable
 from penstock.store.append.batch import take
 from penstock.store.append.request import Appended, Log, Outcome, Outcomes, Request
+from penstock.store.append.tickets import TaskTicket, ThreadTicket, Ticket, taken_lock, tell
 
 _COMPANY = 4  # fewer callers are not waited for
 _FLYING = 2  # batches under way; a third would only make them smaller
@@ -41,71 +41,10 @@ _GATHER_S_MAX = 0.005
 _log = structlog.get_logger("append")
 
 
-def _taken_lock() -> threading.Lock:
-    """The cheapest thing to wait on: whoever wants to go on takes it, another lets go of it."""
-    lock = threading.Lock()
-    lock.acquire()
-    return lock
-
-
-class _Ticket:
-    """One caller that waits, on its own thread, and then wakes the one behind it.
-
-    Were all woken at once, they would stand in each other's way to the one lock that Python has.
-    The main thread may be interrupted while it waits, so nobody is put behind it.
-    """
-
-    __slots__ = ("_behind", "_done", "_is_main", "_outcome", "request")
-
-    def __init__(self, request: Request) -> None:
-        self.request = request
-        self._outcome: Outcome | PenstockError | None = None
-        self._behind: _Ticket | None = None
-        self._is_main = threading.current_thread() is threading.main_thread()
-        self._done = _taken_lock()
-
-    def wait(self) -> Outcome | PenstockError | None:
-        self._done.acquire()
-        if self._behind is not None:
-            self._behind.wake()
-        return self._outcome
-
-    def resolve(self, outcome: Outcome | PenstockError, behind: _Ticket | None) -> _Ticket | None:
-        """Take the outcome; who is to be woken so that this one and those behind it are."""
-        self._outcome = outcome
-        if self._is_main:
-            self.wake()
-            return behind
-        self._behind = behind
-        return self
-
-    def wake(self) -> None:
-        self._done.release()
-
-
-class _AsyncTicket:
-    """One caller that waits in an event loop."""
-
-    __slots__ = ("_future", "loop", "request")
-
-    def __init__(self, request: Request) -> None:
-        self.request = request
-        self.loop = asyncio.get_running_loop()
-        self._future: asyncio.Future[Outcome | PenstockError] = self.loop.create_future()
-
-    async def wait(self) -> Outcome | PenstockError:
-        return await self._future
-
-    def settle(self, outcome: Outcome | PenstockError) -> None:
-        """In its loop."""
-        if not self._future.done():  # else the caller gave up meanwhile
-            self._future.set_result(outcome)
-
-
 class _Flight(NamedTuple):
     """A batch that was sent, and how to hear what became of it."""
 
-    batch: list[_Ticket | _AsyncTicket]
+    batch: list[Ticket]
     outcomes: Outcomes
     began: float
     is_alone: bool  # no other was before it
@@ -118,12 +57,12 @@ class Coordinator:
         self._log = log
         self._mutex = threading.Lock()
         self._idle = threading.Condition(self._mutex)
-        self._waiting: deque[_Ticket | _AsyncTicket] = deque()
+        self._waiting: deque[Ticket] = deque()
         self._is_busy = False
         self._is_closed = False
-        self._called = _taken_lock()
+        self._called = taken_lock()
         self._expected = 0  # how many must wait before the thread goes on; 0: it is at work
-        self._gathered = _taken_lock()
+        self._gathered = taken_lock()
         self._thread: threading.Thread | None = None
         self._quickest_s = math.inf  # of the commits that no other held up
 
@@ -133,7 +72,7 @@ class Coordinator:
         with self._mutex:
             self._check_open()
             if self._is_busy:
-                ticket = _Ticket(request)
+                ticket = ThreadTicket(request)
                 self._join(ticket)
             self._is_busy = True
         if ticket is not None:
@@ -148,7 +87,7 @@ class Coordinator:
 
     async def append_async(self, request: Request) -> Appended:
         """As `append`, awaited."""
-        ticket = _AsyncTicket(request)
+        ticket = TaskTicket(request)
         with self._mutex:
             self._check_open()
             self._join(ticket)
@@ -168,7 +107,7 @@ class Coordinator:
             thread.join()
         self._log.close()
 
-    def _join(self, ticket: _Ticket | _AsyncTicket) -> None:
+    def _join(self, ticket: Ticket) -> None:
         self._waiting.append(ticket)
         if 0 < self._expected <= len(self._waiting):
             self._expected = 0
@@ -213,7 +152,7 @@ class Coordinator:
                     break
                 self._land(flying.popleft(), _callers(flying))
 
-    def _next(self, under_way: int) -> list[_Ticket | _AsyncTicket]:
+    def _next(self, under_way: int) -> list[Ticket]:
         """Those whose turn it is; none when they had better wait for those who are under way."""
         with self._mutex:
             if not self._waiting:
@@ -230,7 +169,7 @@ class Coordinator:
         took_s = time.perf_counter() - flight.began
         if flight.is_alone:
             self._learn(took_s)
-        _tell(flight.batch, results)
+        tell(flight.batch, results)
         self._gather(len(flight.batch), under_way, min(_GATHER_S_MAX, took_s / 2))
 
     def _gather(self, answered: int, under_way: int, within_s: float) -> None:
@@ -255,36 +194,11 @@ class Coordinator:
         is_crowd = present >= 2 * _COMPANY and present * _TELLING_S > self._quickest_s
         return -(-present // _FLYING) if is_crowd else present
 
-    def _send(self, batch: list[_Ticket | _AsyncTicket]) -> Outcomes:
+    def _send(self, batch: list[Ticket]) -> Outcomes:
         try:
             return self._log.send([ticket.request for ticket in batch])
         except Exception as error:  # noqa: BLE001  they are told when it is their turn
             return partial(_raise, error)
-
-
-def _tell(
-    batch: Sequence[_Ticket | _AsyncTicket], results: Sequence[Outcome | PenstockError]
-) -> None:
-    """Wake the first thread, who wakes the next, and each loop once for all of its tasks."""
-    first: _Ticket | None = None
-    tasks: dict[asyncio.AbstractEventLoop, list[tuple[_AsyncTicket, Outcome | PenstockError]]] = {}
-    for ticket, outcome in zip(reversed(batch), reversed(results), strict=True):
-        if isinstance(ticket, _Ticket):
-            first = ticket.resolve(outcome, first)
-        else:
-            tasks.setdefault(ticket.loop, []).append((ticket, outcome))
-    if first is not None:
-        first.wake()
-    for loop, told in tasks.items():
-        try:
-            loop.call_soon_threadsafe(_settle, told)
-        except RuntimeError:  # the loop is closed, and nobody waits any more
-            _log.info("append_unheard", callers=len(told))
-
-
-def _settle(told: Iterable[tuple[_AsyncTicket, Outcome | PenstockError]]) -> None:
-    for ticket, outcome in told:
-        ticket.settle(outcome)
 
 
 def _callers(flying: Iterable[_Flight]) -> int:
