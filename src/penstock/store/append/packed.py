@@ -78,7 +78,7 @@ def pack(
         b"".join(tags),
         b"".join([_LONG_ELEMENT(8, after) for _, after, _ in clauses]),
         condition.after or 0,
-        _sources((event for event, _ in events), now),
+        _sources([event for event, _ in events], now),
     )
 
 
@@ -121,13 +121,13 @@ def is_one_tag(criterion: Criterion) -> bool:
 
 
 def _sources(events: Iterable[Envelope], now: datetime) -> tuple[tuple[Key, Sourced], ...]:
-    lags = ((event, max(0, (now - event.occurred_at) // _MILLISECOND)) for event in events)
-    return tuple(
-        _together(
-            [((event.tenant_id, event.source), Sourced(1, lag, lag, lag, event.occurred_at))]
-            for event, lag in lags
-        )
-    )
+    found = [_source(event, now) for event in events]
+    return tuple(found if len(found) == 1 else _together([found]))
+
+
+def _source(event: Envelope, now: datetime) -> tuple[Key, Sourced]:
+    lag = max(0, (now - event.occurred_at) // _MILLISECOND)
+    return (event.tenant_id, event.source), Sourced(1, lag, lag, lag, event.occurred_at)
 
 
 def _together(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from penstock.envelope.form import metadata_form, tags_form
 from penstock.ingress.rows import event_body, leaf
@@ -37,12 +38,11 @@ def pack_event(accepted: Accepted) -> bytes:
      traceparent, ttl_ms, metadata, schema_version, tenant_id) = envelope  # fmt: skip
     body = event_body(envelope, payload_form, schema_hash, severity, rule, content_hash)
     return b"".join((
-        _EVENT_COLUMNS, _text(tenant_id), _text(event_id), _text(event_type), _text(source),
+        _EVENT_COLUMNS, _name(tenant_id), _text(event_id), _name(event_type), _name(source),
         _time(occurred_at), _json(payload_form), _json(tags_form(tags)), _text(correlation_id),
         _text(causation_id), _text(traceparent),
         _NO_INT8 if ttl_ms is None else _LONG(_INT8, 8, ttl_ms), _json(metadata_form(metadata)),
-        _NO_INT4 if schema_version is None else _INT(_INT4, 4, schema_version),
-        _text(schema_hash), _text(severity), _text(rule), _bytes(_BYTEA, content_hash),
+        _schema(schema_version, schema_hash, severity, rule), _bytes(_BYTEA, content_hash),
         _bytes(_BYTEA, leaf(body)), _bytes(_TEXTS, _words(tags.items())),
     ))  # fmt: skip
 
@@ -63,6 +63,19 @@ def _bytes(kind: int, data: bytes) -> bytes:
 
 def _text(text: str | None) -> bytes:
     return _NO_TEXT if text is None else _bytes(_TEXT, text.encode())
+
+
+@lru_cache(4096)
+def _name(text: str) -> bytes:
+    """A text that many events have in common."""
+    return _text(text)
+
+
+@lru_cache(4096)
+def _schema(version: int | None, schema_hash: str | None, severity: str, rule: str) -> bytes:
+    """The columns that events of one schema have in common."""
+    number = _NO_INT4 if version is None else _INT(_INT4, 4, version)
+    return number + _text(schema_hash) + _text(severity) + _text(rule)
 
 
 def _json(written: bytes) -> bytes:
