@@ -14,8 +14,10 @@ from penstock.envelope.envelope import Severity
 from penstock.sql import queries
 from penstock.sql import query as named
 from penstock.store.on_postgres import EventReader, read_events
+from penstock.store.onward.on_postgres import find_reaches, log_leg, onward_way
+from penstock.store.onward.reach import Span
 from penstock.store.query import EventQuery
-from penstock.store.walk.choose import Walk
+from penstock.store.walk.choose import Walk, filter_parameters
 from penstock.store.walk.on_postgres import Reading, compose
 
 THEIRS = [
@@ -63,6 +65,20 @@ def test_no_other_question_reaches_another_tenant(theirs: Pool, name: str) -> No
         found = read_events(connection, sql.SQL(named("store", name)), said)
 
     assert found == []
+
+
+@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.index)
+def test_no_way_onward_leads_to_another_tenant(theirs: Pool, walk: Walk) -> None:
+    query, span = EventQuery("theirs"), Span(0, 100)
+    at = onward_way("onward_at", filter_parameters(query, []) | {"positions": list(range(1, 9))})
+    ways = [log_leg(query, span).way, at]
+
+    for tenant, seen in (("mine", 0), ("theirs", 5)):
+        with Reading(theirs).tenant(tenant) as connection:
+            found = [read_events(connection, w.sql, w.parameters | {"limit": 9}) for w in ways]
+            reached = find_reaches(connection, query, span, [walk]) if walk.values else []
+        assert [len(events) for events in found] == [seen, seen]
+        assert [len(each.positions) for each in reached] == [seen] * len(reached)
 
 
 @pytest.mark.parametrize("table", ["workflow_events", "event_tags", "events", "dead_letters"])

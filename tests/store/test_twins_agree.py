@@ -17,6 +17,7 @@ from penstock.base.on_postgres import Pool
 from penstock.envelope.envelope import Severity, Stored
 from penstock.store.in_memory import EventsInMemory
 from penstock.store.on_postgres import EventReader, read_events
+from penstock.store.onward.reach import Stretch
 from penstock.store.query import EventQuery, Page, matches
 from penstock.store.walk.choose import Walk, candidates
 from penstock.store.walk.on_postgres import Reading, compose, find_types
@@ -44,6 +45,7 @@ class Events(Protocol):
     def page(self, query: EventQuery, *, limit: int = ..., cursor: str | None = ...) -> Page: ...
     def by_id(self, tenant_id: str, event_id: str) -> Stored | None: ...
     def after(self, position: int, limit: int, *, tenant_id: str | None = ...) -> list[Stored]: ...
+    def matching(self, query: EventQuery, *, after: int, until: int, limit: int) -> Stretch: ...
     def head(self) -> int: ...
 
 
@@ -214,3 +216,21 @@ def test_what_came_after_a_position_is_read_oldest_first(events: Events) -> None
     assert [e.position for e in events.after(2, 3, tenant_id="acme")] == [4, 5, 7]
     assert events.after(7, 3) == []
     assert events.head() == 7
+
+
+def test_the_next_matches_come_oldest_first_up_to_a_position(events: Events) -> None:
+    query = EventQuery("acme", types=("metastore.**",))
+
+    full = events.matching(query, after=1, until=7, limit=3)
+    short = events.matching(query, after=5, until=6, limit=3)
+
+    assert ([e.position for e in full.events], full.through) == ([2, 4, 5], 5)
+    assert (short.events, short.through) == ([], 6)
+
+
+def test_the_next_events_come_the_same_way_without_a_filter(events: Events) -> None:
+    full = events.matching(EventQuery("acme"), after=1, until=6, limit=3)
+    short = events.matching(EventQuery("acme"), after=4, until=6, limit=3)
+
+    assert ([e.position for e in full.events], full.through) == ([2, 4, 5], 5)
+    assert ([e.position for e in short.events], short.through) == ([5], 6)

@@ -52,20 +52,21 @@ def test_a_subscriber_joins_when_one_page_surely_reaches_the_live_position(dista
     assert read.until == 100
 
 
-def test_a_full_page_moves_to_its_last_row() -> None:
-    feed = turn(Feed(0, Mode.HISTORY), Read(0, 3, 100), [4, 9, 11], cut=False)
+def test_a_page_that_stops_short_moves_to_where_it_stopped() -> None:
+    feed = turn(Feed(0, Mode.HISTORY), Read(0, 3, 100), through=11)
 
     assert feed == Feed(11, Mode.HISTORY)
 
 
-def test_a_short_page_moves_to_the_live_position_it_was_read_under() -> None:
-    feed = turn(Feed(0, Mode.HISTORY), Read(0, 3, 100), [4], cut=False)
+@pytest.mark.parametrize("through", [100, 107])
+def test_a_page_moves_no_further_than_the_live_position_it_was_read_under(through: int) -> None:
+    feed = turn(Feed(0, Mode.JOINING), Read(0, 3, 100), through)
 
-    assert feed == Feed(100, Mode.HISTORY)
+    assert feed == Feed(100, Mode.JOINING)
 
 
-def test_a_page_cut_for_its_size_moves_to_its_last_kept_row_and_leaves_the_hub() -> None:
-    feed = turn(Feed(0, Mode.JOINING), Read(0, 3, 3), [1], cut=True)
+def test_a_last_page_that_stops_short_leaves_the_hub() -> None:
+    feed = turn(Feed(0, Mode.JOINING), Read(0, 3, 3), through=1)
 
     assert feed == Feed(1, Mode.HISTORY)
 
@@ -133,15 +134,18 @@ class Walk:
             return
         self.attached = self.feed.mode is Mode.JOINING
         self._interfere()  # the log grows and the hub moves while the page is read
-        rows = [p for p in range(read.after + 1, len(self.log) + 1) if self.log[p - 1]]
-        rows = rows[: read.limit]
-        kept = rows[: self.rng.randrange(1, 4)] if self.rng.random() < 0.3 else rows
+        rows = [p for p in range(read.after + 1, read.until + 1) if self.log[p - 1]]
+        # A page may be full, find no room, or look at a part of the log only.
+        kept = rows[: self.rng.choice([read.limit, read.limit, self.rng.randrange(1, 4)])]
+        ends = rows[len(kept)] - 1 if len(kept) < len(rows) else read.until
+        least = kept[-1] if kept else read.after
+        through = self.rng.choice([ends, ends, self.rng.randint(least, ends)])
         self._interfere()
-        self.feed = turn(self.feed, read, kept, cut=len(kept) < len(rows))
+        self.feed = turn(self.feed, read, through)
         if self.feed.mode is not Mode.JOINING:
             self.attached = False
             self.buffer.clear()
-        self.sent.extend(p for p in kept if p <= read.until)
+        self.sent.extend(kept)
         if self.feed.mode is Mode.JOINING:
             self.handed = self.feed.position
             self.feed = Feed(self.feed.position, Mode.LIVE)

@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 from penstock.base.errors import AccessDenied, QueryInvalid, StoreUnavailable
 from penstock.envelope.envelope import Envelope, Severity, Stored
 from penstock.registry.registry import Registry
+from penstock.store.onward.reach import Span, Stretch, stretch
 from penstock.store.query import EventQuery
 from penstock.stream.frames import Form
 from penstock.stream.hub import Hub
@@ -64,6 +65,10 @@ class MemoryLog:
                 if row.position > position and tenant_id in (None, row.envelope.tenant_id)
             )
             return [row for row, _ in zip(rows, range(limit), strict=False)]
+
+    def matching(self, query: EventQuery, *, after: int, until: int, limit: int) -> Stretch:
+        rows = self.after(after, limit, tenant_id=query.tenant_id)
+        return stretch([row for row in rows if row.position <= until], Span(after, until), limit)
 
     def head(self) -> int:
         with self._lock:

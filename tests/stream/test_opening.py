@@ -19,15 +19,18 @@ from tests.store.privacy.support import (
 )
 
 from penstock.envelope.envelope import JsonObject, Stored
+from penstock.store.onward.reach import Stretch
 from penstock.store.privacy.cipher import RootKey
 from penstock.store.privacy.hide import Hiding
 from penstock.store.privacy.in_memory import KeysInMemory
+from penstock.store.query import EventQuery
 from penstock.store.view import view
 from penstock.stream.frames import Form, Parcel, Style
 from penstock.stream.opening import OpenableLog
 
 KEYS = KeysInMemory()
 HIDDEN = stored(accepted(Hiding(vault(KEYS)).hide([judged()], REGISTRY)[0]), 1)
+EVERYTHING = EventQuery("default")
 OTHER = stored(accepted(judged("evt-2", PLAIN, payload={"n": 1})), 2)
 
 
@@ -35,9 +38,12 @@ OTHER = stored(accepted(judged("evt-2", PLAIN, payload={"n": 1})), 2)
 class Kept:
     """A log of these two events."""
 
-    def after(self, position: int, limit: int, *, tenant_id: str | None = None) -> list[Stored]:
-        assert tenant_id in (None, "default")
+    def after(self, position: int, limit: int) -> list[Stored]:
         return [each for each in (HIDDEN, OTHER) if each.position > position][:limit]
+
+    def matching(self, query: EventQuery, *, after: int, until: int, limit: int) -> Stretch:
+        assert query.tenant_id == "default"
+        return Stretch(self.after(after, limit), until)
 
     def head(self) -> int:
         return 2
@@ -66,6 +72,14 @@ def test_who_may_see_it_sees_what_was_sent(style: Style) -> None:
 
 
 @pytest.mark.parametrize("style", list(Style))
+def test_who_may_see_it_sees_it_after_resuming_too(style: Style) -> None:
+    event, _ = log().matching(EVERYTHING, after=0, until=2, limit=10).events
+
+    assert payload(event, style, is_open=True) == PAYLOAD
+    assert set(payload(event, style, is_open=False)["email"]) == {"$masked", "subject"}
+
+
+@pytest.mark.parametrize("style", list(Style))
 def test_all_others_see_a_mask_in_every_style(style: Style) -> None:
     event, _ = log().after(0, 10)
 
@@ -89,5 +103,5 @@ def test_with_another_root_key_the_stream_goes_on_masked() -> None:
 
 def test_the_log_itself_is_the_other_reader_s() -> None:
     assert log().head() == 2
-    assert log().after(1, 10, tenant_id="default") == [OTHER]
+    assert log().matching(EVERYTHING, after=1, until=7, limit=10) == Stretch([OTHER], 7)
     assert [each.position for each in log().after(0, 1)] == [1]

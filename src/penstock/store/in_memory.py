@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from penstock.base.errors import QueryInvalid
 from penstock.envelope.envelope import Stored
 from penstock.store.cursor import read_cursor, write_cursor
+from penstock.store.onward.reach import Span, Stretch, stretch
 from penstock.store.query import LIMIT_DEFAULT, EventQuery, Page, matches
 
 
@@ -24,8 +25,7 @@ class EventsInMemory:
         self, query: EventQuery, *, limit: int = LIMIT_DEFAULT, cursor: str | None = None
     ) -> Page:
         """The newest matching events, or those that follow a cursor of the same query."""
-        if query.json_path is not None:
-            raise QueryInvalid("expected no jsonPath, which needs PostgreSQL", parameter="jsonPath")
+        _refuse_json_path(query)
         tenant, before = query.tenant_id, self.head() + 1
         if cursor is not None:
             before = read_cursor(cursor, tenant, query.digest, key=self._key)
@@ -51,6 +51,17 @@ class EventsInMemory:
             if stored.position > position and tenant_id in (None, stored.envelope.tenant_id)
         ][:limit]
 
+    def matching(self, query: EventQuery, *, after: int, until: int, limit: int) -> Stretch:
+        """The first matches after a position, oldest first, none after `until`."""
+        _refuse_json_path(query)
+        found = [e for e in self._events if after < e.position <= until and matches(query, e)]
+        return stretch(found[:limit], Span(after, until), limit)
+
     def head(self) -> int:
         """The last position given out."""
         return self._events[-1].position if self._events else 0
+
+
+def _refuse_json_path(query: EventQuery) -> None:
+    if query.json_path is not None:
+        raise QueryInvalid("expected no jsonPath, which needs PostgreSQL", parameter="jsonPath")

@@ -2,6 +2,7 @@
 
     page(query)      newest first, in the order of the log; the cursor goes on from any page
     after(position)  oldest first, every event committed since, without a gap
+    matching(query)  oldest first, the next matches after a position, and how far they reach
 
 tests/store/test_twins_agree.py holds it to its twin in memory.
 """
@@ -21,6 +22,8 @@ from penstock.envelope.codec import load_stored
 from penstock.envelope.envelope import Envelope, JsonObject, Severity, Stored
 from penstock.sql import query as named
 from penstock.store.cursor import read_cursor, write_cursor
+from penstock.store.onward.on_postgres import Leg, find_leg, log_leg
+from penstock.store.onward.reach import Span, Stretch, asks_for_all, near, stretch
 from penstock.store.query import LIMIT_DEFAULT, EventQuery, Page
 from penstock.store.walk.choose import Parameter
 from penstock.store.walk.on_postgres import (
@@ -84,6 +87,26 @@ class EventReader:
                 found = read_events(connection, _part("after_by_source"), parameters)
         return found[::-1]
 
+    def matching(self, query: EventQuery, *, after: int, until: int, limit: int) -> Stretch:
+        """The first matches after a position, oldest first, none after `until`.
+
+        There may be fewer than `limit` before `until` is reached; then go on from `through`.
+        """
+        span = Span(after, until)
+        if asks_for_all(query):
+            events = self.after(after, limit, tenant_id=query.tenant_id)
+            found = stretch(events, span, limit)
+            return Stretch([e for e in events if e.position <= until], min(found.through, until))
+        with self._reading.tenant(query.tenant_id, query.json_path) as connection:
+            keep_order(connection)
+            found = _walked(connection, log_leg(query, near(span, limit)), limit)
+            wanted = limit - len(found.events)
+            if not wanted or found.through >= until:
+                return found
+            leg = find_leg(connection, query, Span(found.through, until))
+            rest = _walked(connection, leg, wanted)
+        return Stretch(found.events + rest.events, rest.through)
+
     def head(self) -> int:
         """The last position given out."""
         with answering(), self._pool.connection() as connection:
@@ -101,6 +124,11 @@ _SEVERITIES = {str(each): each for each in Severity}
 
 def _part(name: str) -> sql.Composable:
     return sql.SQL(named("store", name))
+
+
+def _walked(connection: Connection, leg: Leg, limit: int) -> Stretch:
+    events = read_events(connection, leg.way.sql, leg.way.parameters | {"limit": limit})
+    return stretch(events[::-1], leg.span, limit)
 
 
 def read_events(

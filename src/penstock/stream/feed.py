@@ -35,7 +35,7 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The page to read next. Rows after `until` are not for this page."""
+    """The page to read next: so many matches at most. Those after `until` are not for this page."""
 
     after: int
     limit: int
@@ -59,22 +59,20 @@ def plan(feed: Feed, live: int, limit: int) -> tuple[Feed, Read | None]:
     """What to read before going live; None when nothing is left to read."""
     if feed.position >= live:
         return replace(feed, mode=Mode.LIVE), None
-    # Positions have no gaps, so a page of `limit` rows passes `live` if it is this close.
+    # No more than this many events are left, so a page of `limit` of them reaches `live`.
     close = live - feed.position <= limit
     mode = Mode.JOINING if close else Mode.HISTORY
     return replace(feed, mode=mode), Read(after=feed.position, limit=limit, until=live)
 
 
-def turn(feed: Feed, read: Read, positions: Sequence[int], *, cut: bool) -> Feed:
-    """The feed after a page of rows at `positions`; `cut` when there was no room for the next row.
+def turn(feed: Feed, read: Read, through: int) -> Feed:
+    """The feed after a page that has everything of its subscriber up to `through`.
 
-    A page that is not full has everything of this tenant up to `until`, because whatever is at or
-    before the live position is committed and visible.
+    A page that did not come to `until` was full or found no room; the hub must not go on from it.
     """
-    passed = bool(positions) and positions[-1] >= read.until
-    if passed or (not cut and len(positions) < read.limit):
+    if through >= read.until:
         return replace(feed, position=read.until)
-    return Feed(positions[-1] if positions else read.after, Mode.HISTORY)
+    return Feed(through, Mode.HISTORY)
 
 
 def fall_back(position: int) -> Feed:

@@ -1,7 +1,8 @@
 """Read one page of the log for one subscriber: match, write frames, stop when there is enough.
 
-Runs on a thread. Rows beyond the page's bytes are let go at once and read again later, so what a
-stalled client keeps is small even when its events are big.
+Runs on a thread. The log finds events by its indexes, and `matches` has the last word, so a filter
+means the same for what was and for what comes. Rows beyond the page's bytes are let go at once and
+read again later, so what a stalled client keeps is small even when its events are big.
 """
 
 from __future__ import annotations
@@ -24,21 +25,19 @@ def read_page(
     view: View, emitted_at: datetime,
 ) -> Page:  # fmt: skip
     """The matching events of one page as frames, at least one if there is any."""
+    found = reader.matching(query, after=read.after, until=read.until, limit=read.limit)
     entries: list[Entry] = []
-    positions: list[int] = []
-    size = 0
-    for stored in reader.after(read.after, read.limit, tenant_id=query.tenant_id):
+    size, through = 0, read.after
+    for looked_at, stored in enumerate(found.events):
         wanted = stored.position <= read.until and matches(query, stored)
         entry = _write(Parcel(stored, view, emitted_at), form) if wanted else None
         if entry is not None:
             size += entry.size
             if entries and size > bytes_max:
-                return Page(entries, positions, cut=True)
+                return Page(entries, looked_at, through, cut=True)
             entries.append(entry)
-        positions.append(stored.position)
-        if stored.position >= read.until:
-            break
-    return Page(entries, positions, cut=False)
+        through = stored.position
+    return Page(entries, len(found.events), found.through, cut=False)
 
 
 def _write(parcel: Parcel, form: Form) -> Entry | None:

@@ -6,14 +6,24 @@ from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
 from penstock.envelope.envelope import Stored
+from penstock.store.onward.reach import Stretch
+from penstock.store.query import EventQuery
 from penstock.stream.notices.notice import Notice
 
 
 class LogReader(Protocol):
     """Reads the log in commit order. Blocking: the hub calls it on threads of its own."""
 
-    def after(self, position: int, limit: int, *, tenant_id: str | None = None) -> list[Stored]:
-        """The next events after `position`, of one tenant or (None) of all."""
+    def after(self, position: int, limit: int) -> list[Stored]:
+        """The next events after `position`, of all tenants."""
+        ...
+
+    def matching(self, query: EventQuery, *, after: int, until: int, limit: int) -> Stretch:
+        """The next matches after a position, up to `until`, and the position they reach through.
+
+        Others may be among them, but nothing that matches is missing up to there: `until` is a
+        position that was read before, so whatever is at or before it is committed and visible.
+        """
         ...
 
     def head(self) -> int:

@@ -46,11 +46,12 @@ class End(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What one read brought: the entries that match, and the rows that were looked at."""
+    """What one read brought: the entries that match, all of them up to `through`."""
 
     entries: Sequence[Entry]
-    positions: Sequence[int]
-    cut: bool
+    looked_at: int
+    through: int
+    cut: bool  # there was no room for the next event
 
 
 class Source(Protocol):
@@ -162,11 +163,11 @@ class Subscription:
         if query is not self.query:
             return  # the filter changed meanwhile; the page was chosen by the old one
         before = self._feed.mode
-        self._feed = feeds.turn(self._feed, read, page.positions, cut=page.cut)
+        self._feed = feeds.turn(self._feed, read, page.through)
         if before is Mode.JOINING and self._feed.mode is not Mode.JOINING:
             self._forget_buffer()
         self._limit = feeds.next_limit(
-            self._limit, len(page.positions), cut=page.cut, limit_max=PAGE_EVENTS_MAX
+            self._limit, page.looked_at, cut=page.cut, limit_max=PAGE_EVENTS_MAX
         )
         self._page.extend(page.entries)
         self._page_bytes = sum(entry.size for entry in page.entries)

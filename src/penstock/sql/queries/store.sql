@@ -224,6 +224,59 @@ SELECT e.*
         ORDER BY e.source, e.position LIMIT %(limit)s) AS e
  ORDER BY e.position LIMIT %(limit)s;
 
+-- name: onward_log
+-- why:  Where matches are common, or have no index, a bounded stretch of the log is held against the filters.
+SELECT e.*
+  FROM workflow_events AS e
+ WHERE e.tenant_id = %(tenant)s AND e.position > %(after)s::bigint
+   AND e.position <= %(until)s::bigint AND {filters}
+ ORDER BY e.position LIMIT %(limit)s;
+
+-- name: onward_at
+-- why:  The events that an index led to, looked up one by one; OFFSET 0 keeps it that way round.
+SELECT e.*
+  FROM unnest(%(positions)s::bigint[]) AS p (position)
+ CROSS JOIN LATERAL (
+       SELECT e.* FROM workflow_events AS e
+        WHERE e.position = p.position AND e.tenant_id = %(tenant)s AND {filters}
+       OFFSET 0) AS e
+ ORDER BY e.position LIMIT %(limit)s;
+
+-- name: probe_onward
+-- why:  The next positions of each value in its index, oldest first; rows are compared with both bounds, so that the walk ends at the second.
+SELECT p.choice, ARRAY(
+         (SELECT t.position FROM event_tags AS t
+           WHERE p.index = 'tag' AND t.tenant_id = %(tenant)s AND t.tag = p.value
+             AND t.position > %(after)s::bigint AND t.position <= %(until)s::bigint
+           ORDER BY t.position LIMIT p.entries)
+         UNION ALL
+         (SELECT e.position FROM workflow_events AS e
+           WHERE p.index = 'correlation' AND e.tenant_id = %(tenant)s
+             AND e.correlation_id >= p.value
+             AND (e.correlation_id, e.position) > (p.value, %(after)s::bigint)
+             AND (e.correlation_id, e.position) <= (p.value, %(until)s::bigint)
+           ORDER BY e.correlation_id, e.position LIMIT p.entries)
+         UNION ALL
+         (SELECT e.position FROM workflow_events AS e
+           WHERE p.index = 'type' AND e.tenant_id = %(tenant)s
+             AND (e.type, e.position) > (p.value, %(after)s::bigint)
+             AND (e.type, e.position) <= (p.value, %(until)s::bigint)
+           ORDER BY e.type, e.position LIMIT p.entries)
+         UNION ALL
+         (SELECT e.position FROM workflow_events AS e
+           WHERE p.index = 'source' AND e.tenant_id = %(tenant)s
+             AND (e.source, e.position) > (p.value, %(after)s::bigint)
+             AND (e.source, e.position) <= (p.value, %(until)s::bigint)
+           ORDER BY e.source, e.position LIMIT p.entries)
+         UNION ALL
+         (SELECT e.position FROM workflow_events AS e
+           WHERE p.index = 'severity' AND e.tenant_id = %(tenant)s AND e.severity <> 'info'
+             AND (e.severity, e.position) > (p.value, %(after)s::bigint)
+             AND (e.severity, e.position) <= (p.value, %(until)s::bigint)
+           ORDER BY e.severity, e.position LIMIT p.entries))
+  FROM unnest(%(choices)s::int[], %(indexes)s::text[], %(values)s::text[], %(entries)s::int[])
+       AS p (choice, index, value, entries);
+
 -- name: head
 -- why:  The last position given out; everything up to it is committed.
 SELECT position FROM head;
