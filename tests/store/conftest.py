@@ -50,10 +50,13 @@ def shared_database(server: EmbeddedPostgres, template: str) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def shared_pool(shared_database: str) -> Iterator[Pool]:
     with open_pool(shared_database, "penstock_reader", size_max=2, timeout_ms=2_000) as pool:
+        # The thread that connects calls `random`, which hypothesis refuses while it draws.
+        pool.wait()
         yield pool
 
 
 @pytest.fixture(scope="module")
 def shared_reader(shared_database: str, shared_pool: Pool) -> Iterator[EventReader]:
     with open_pool(shared_database, "penstock_ingest", size_max=2) as all_pool:
+        all_pool.wait()
         yield EventReader(shared_pool, all_pool, cursor_key=KEY)
