@@ -106,7 +106,7 @@ class Acting:
                 return found[::-1]
             cursor["cursor"] = data["page"]["nextCursor"]
 
-    def ended(self, slug: str, count: int, *, within_s: float = 30) -> list[Json]:
+    def ended(self, slug: str, count: int, *, within_s: float = 60) -> list[Json]:
         """Wait until so many runs of a workflow are over and none goes on; all of them."""
 
         def over() -> bool:
@@ -114,7 +114,11 @@ class Acting:
             going_on = [run for run in runs if run["status"] in ("pending", "running")]
             return len(runs) >= count and not going_on
 
-        self.until(over, within_s=within_s)
+        try:
+            self.until(over, within_s=within_s)
+        except AssertionError as late:
+            late.add_note(f"runs: {[(run['id'], run['status']) for run in self.runs(slug)]}")
+            raise
         return self.runs(slug)
 
     def steps(self, run_id: str) -> Json:

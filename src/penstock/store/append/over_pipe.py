@@ -45,8 +45,9 @@ class Line:
         self._connection = connection
         self._pgconn = connection.pgconn
         self._sent: deque[_Sent] = deque()
-        self._readable = select.poll()
+        self._readable, self._writable = select.poll(), select.poll()
         self._readable.register(self._pgconn.socket, select.POLLIN)
+        self._writable.register(self._pgconn.socket, select.POLLOUT)
 
     @property
     def is_closed(self) -> bool:
@@ -84,7 +85,7 @@ class Line:
             self._pgconn.pipeline_sync()
             while self._pgconn.flush():
                 # The answers are one row each: the server never waits for us to read them.
-                select.select([], [self._pgconn.socket], [])
+                self._writable.poll()
         except psycopg.OperationalError:
             self.close()
             raise
