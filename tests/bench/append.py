@@ -4,7 +4,7 @@ Both get the same client threads, one event of the same size and tags each time,
 that nothing carries its first tag. They take turns, so that whatever else the machine does harms
 all alike; a ratio is that of the medians. The recorder is measured with the connections that its
 maker gives it, a datastore's (one) and a factory's (five, and ten more when they are busy), and the
-better one counts. With two connections it is faster than its maker knows: `best_pool_…`.
+better one counts. With two connections, which suit it best here, it is faster still: `best_pool_…`.
 
 What a recorder is given is written already; so is, for the figures with a bar, what our log is
 given: judged, hashed and ready. `store_…` is the whole public call, judging included. What one

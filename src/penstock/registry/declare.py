@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, Unpack, cast
-from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
@@ -42,7 +41,7 @@ _NAMED = frozenset({"properties", "$defs"})  # their keys are names, not keyword
 
 
 # The types that were declared with a payload, by name, at their newest version.
-_declared: WeakKeyDictionary[type[BaseModel], dict[str, EventType]] = WeakKeyDictionary()
+_declared: dict[type[BaseModel], dict[str, EventType]] = {}
 
 
 class Payload(BaseModel):

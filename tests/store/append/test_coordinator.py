@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from functools import partial
 from itertools import islice
 
@@ -18,7 +18,7 @@ from penstock.store.append.condition import Criteria
 from penstock.store.append.coordinator import Coordinator
 from penstock.store.append.in_memory import LogInMemory
 from penstock.store.append.judging import Calling
-from penstock.store.append.request import Found, Outcome, Outcomes, Request
+from penstock.store.append.request import Appended, Found, Outcome, Outcomes, Request
 
 
 class SlowLog:
@@ -71,6 +71,17 @@ def started(coordinator: Coordinator, count: int) -> None:
     raise AssertionError("the callers did not arrive")
 
 
+def held(
+    pool: ThreadPoolExecutor, coordinator: Coordinator, log: SlowLog, count: int
+) -> tuple[Future[Appended], list[Future[Appended]]]:
+    """One caller whose commit is under way, and so many others who wait behind it."""
+    first = pool.submit(coordinator.append, request("first"))
+    assert log.entered.acquire(timeout=20)
+    others = [pool.submit(coordinator.append, request(f"o{n}")) for n in range(count)]
+    started(coordinator, count)
+    return first, others
+
+
 @pytest.fixture
 def together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Telling callers takes no time, so nobody goes in halves."""
@@ -82,10 +93,7 @@ def test_what_arrives_while_a_commit_runs_shares_the_next_one() -> None:
     log = SlowLog()
     coordinator = Coordinator(log)
     with ThreadPoolExecutor(9) as pool:
-        first = pool.submit(coordinator.append, request("first"))
-        assert log.entered.acquire(timeout=20)
-        others = [pool.submit(coordinator.append, request(f"o{n}")) for n in range(8)]
-        started(coordinator, 8)
+        first, others = held(pool, coordinator, log, 8)
         log.gate.release(2)
         positions = sorted(each.result(20).positions for each in [first, *others])
 
@@ -101,10 +109,7 @@ def test_half_of_a_crowd_is_told_while_the_log_works_for_the_other_half(
     log = SlowLog()
     coordinator = Coordinator(log)
     with ThreadPoolExecutor(21) as pool:
-        pool.submit(coordinator.append, request("first"))
-        assert log.entered.acquire(timeout=20)
-        others = [pool.submit(coordinator.append, request(f"o{n}")) for n in range(20)]
-        started(coordinator, 20)
+        _, others = held(pool, coordinator, log, 20)
         log.gate.release()
         assert log.entered.acquire(timeout=20)
         assert log.batches == [1, 10, 10], "the second half is sent before the first is answered"
@@ -127,10 +132,7 @@ def test_few_callers_go_together_while_the_log_is_at_work(
     log = SlowLog()
     coordinator = Coordinator(log)
     with ThreadPoolExecutor(7) as pool:
-        first = pool.submit(coordinator.append, request("first"))
-        assert log.entered.acquire(timeout=20)
-        others = [pool.submit(coordinator.append, request(f"o{n}")) for n in range(6)]
-        started(coordinator, 6)
+        first, others = held(pool, coordinator, log, 6)
         log.gate.release(2)
         for each in (first, *others):
             each.result(20)
@@ -167,12 +169,9 @@ def test_a_commit_that_fails_is_told_to_everybody_in_it_and_the_next_goes_on(
     coordinator = Coordinator(log)
     log.broken = lambda: error
     with ThreadPoolExecutor(3) as pool:
-        failing = [pool.submit(coordinator.append, request("first"))]
-        assert log.entered.acquire(timeout=20)
-        failing += [pool.submit(coordinator.append, request(f"o{n}")) for n in range(2)]
-        started(coordinator, 2)
+        first, others = held(pool, coordinator, log, 2)
         log.gate.release(2)
-        for each in failing:
+        for each in (first, *others):
             with pytest.raises(StoreUnavailable):
                 each.result(20)
     log.broken = None
@@ -225,10 +224,7 @@ def test_closing_commits_what_waits_and_then_lets_go_of_the_log() -> None:
     log = SlowLog()
     coordinator = Coordinator(log)
     with ThreadPoolExecutor(4) as pool:
-        first = pool.submit(coordinator.append, request("first"))
-        assert log.entered.acquire(timeout=20)
-        others = [pool.submit(coordinator.append, request(f"o{n}")) for n in range(2)]
-        started(coordinator, 2)
+        first, others = held(pool, coordinator, log, 2)
         closing = pool.submit(coordinator.close)
         log.gate.release(2)
         closing.result(20)
