@@ -175,8 +175,10 @@ def _compete(makes: list[Make], clients: int, keys: list[str] | None = None) -> 
     keys = keys or ["issueId"]
     counts = [max(2, round(_rate(make, clients, 8, keys) * _TURN_S / clients)) for make in makes]
     rates: list[list[float]] = [[] for _ in makes]
+    turns = list(enumerate(makes))
     for _ in range(_TURNS):
-        for n, make in enumerate(makes):
+        turns.append(turns.pop(0))  # nobody is always behind the same one
+        for n, make in turns:
             rates[n].append(_rate(make, clients, counts[n], keys))
     return [statistics.median(each) for each in rates]
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from psycopg.errors import DivisionByZero, QueryCanceled
+from psycopg.errors import DivisionByZero, QueryCanceled, UniqueViolation
 
+from penstock.store.append import over_pipe
 from penstock.store.append.over_pipe import Line
 
-DIVIDE, SLEEP, NOTHING = b"divide", b"sleep", b"nothing"
+DIVIDE, NAP, SLEEP, NOTHING = b"divide", b"nap", b"sleep", b"nothing"
 FORMS = (1,)
 
 
@@ -24,6 +25,7 @@ def connection(database: str) -> Iterator[psycopg.Connection]:
     with psycopg.connect(database, autocommit=True) as found:
         found.pgconn.prepare(DIVIDE, b"SELECT 60 / $1::int")
         found.pgconn.prepare(SLEEP, b"SELECT pg_sleep($1::int)")
+        found.pgconn.prepare(NAP, b"SELECT pg_sleep($1::int / 500.0)")
         found.pgconn.prepare(NOTHING, b"SELECT 1 WHERE $1::int = 0")
         yield found
 
@@ -60,6 +62,43 @@ def test_a_call_waits_behind_what_is_under_way_and_goes_alone_when_nothing_is(li
     assert line.send(NOTHING, number(1), FORMS)() is None
 
 
+def test_a_call_that_is_not_answered_soon_is_slept_for_and_the_next_is_watched_again(
+    line: Line,
+) -> None:
+    for name, value, answer in [
+        (DIVIDE, 1, b"60"),
+        (DIVIDE, 2, b"30"),
+        (NAP, 1, b""),
+        (DIVIDE, 3, b"20"),
+    ]:
+        assert line.call(name, number(value), FORMS) == [answer]
+
+
+def test_a_call_hears_of_a_commit_that_fails_after_its_rows(database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (a int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+        connection.pgconn.prepare(b"insert", b"INSERT INTO t VALUES ($1::int) RETURNING a")
+        line = Line(connection)
+
+        assert line.call(b"insert", number(1), FORMS) == [b"1"]
+        with pytest.raises(UniqueViolation):
+            line.call(b"insert", number(1), FORMS)
+        assert line.call(b"insert", number(2), FORMS) == [b"2"]
+
+
+def test_a_call_that_is_interrupted_leaves_its_answer_to_nobody(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted() -> float:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(over_pipe.time, "perf_counter", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        line.call(DIVIDE, number(1), FORMS)
+
+    assert line.is_closed
+
+
 def test_a_statement_that_takes_too_long_is_told_and_the_line_goes_on(
     line: Line, connection: psycopg.Connection
 ) -> None:
@@ -78,6 +117,7 @@ def test_what_is_larger_than_any_buffer_is_sent_whole(database: str) -> None:
         asks = [line.send(b"length", [b"x" * size], FORMS) for size in (1, 30_000_000, 2)]
 
         assert [ask() for ask in asks] == [[b"1"], [b"30000000"], [b"2"]]
+        assert line.call(b"length", [b"x" * 30_000_000], FORMS) == [b"30000000"]
 
 
 def test_a_line_that_breaks_tells_everybody_who_asks(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import psycopg
@@ -11,12 +11,10 @@ from psycopg.rows import dict_row
 from tests.store.append.support import NOW, event, registry
 
 from penstock.envelope.codec import encode
-from penstock.envelope.envelope import Envelope, JsonObject
+from penstock.envelope.envelope import JsonObject
 from penstock.ingress.pipeline import judge
 from penstock.ingress.verdict import Accepted, Arrival
-from penstock.store.append.packed import pack
-from penstock.store.append.request import NO_CONDITION
-from penstock.store.append.rows import pack_event, pack_source
+from penstock.store.append.rows import pack_event
 
 ODD: list[JsonObject] = [
     event("plain"),
@@ -69,24 +67,3 @@ def test_an_event_comes_back_as_it_is(shared_database: str, said: JsonObject) ->
     assert row["schema_hash"] == verdict.schema_hash
     assert (row["severity"], row["severity_rule"]) == (verdict.severity, verdict.severity_rule)
     assert row["content_hash"] == "\\x" + verdict.content_hash.hex()
-
-
-def test_sources_are_added_up_in_the_order_of_their_events(shared_database: str) -> None:
-    def said(source: str, late_ms: int) -> tuple[Envelope, bytes]:
-        at = NOW - timedelta(milliseconds=late_ms)
-        return Envelope("i", "a.b", source, at, {}, tenant_id="acme"), b""
-
-    events = [said("a", 10), said("b", -5_000), said("a", 40), said("a", 1)]
-    packed = pack("acme", events, NO_CONDITION, NOW)
-    assert packed is not None
-
-    first, second = (
-        read_back(shared_database, "append_source", pack_source(*key, each[:4], each.last_at))
-        for key, each in packed.sources
-    )
-
-    assert [first[key] for key in ("tenant_id", "source", "events")] == ["acme", "a", 3]
-    assert [first[f"lag_{key}_ms"] for key in ("total", "last", "max")] == [51, 1, 40]
-    assert datetime.fromisoformat(first["last_event_at"]) == events[3][0].occurred_at
-    assert [second[f"lag_{key}_ms"] for key in ("total", "last", "max")] == [0, 0, 0]
-    assert datetime.fromisoformat(second["last_event_at"]).astimezone(UTC) > NOW

@@ -1,4 +1,4 @@
--- Conditional appends: quick statements for what nearly always holds, and the function of migration 0009 that looks
+-- Conditional appends: quick statements for what nearly always holds, and the function of migration 0010 that looks
 -- at everything.
 
 -- name: settle_in
@@ -6,9 +6,9 @@
 SELECT set_config('plan_cache_mode', 'force_generic_plan', false), set_config('lock_timeout', '10s', false),
        set_config('idle_in_transaction_session_timeout', '30s', false), set_config('statement_timeout', '15s', false);
 
--- name: kinds
--- why:  The names that the two types of migration 0009 have on the wire, which every database gives anew.
-SELECT 'append_row'::regtype::oid, 'append_source'::regtype::oid;
+-- name: kind
+-- why:  The name that the type of an event has on the wire, which every database gives anew.
+SELECT 'append_row'::regtype::oid;
 
 -- name: append_quick
 -- why:  All of it in one statement. The head is moved only from where this statement sees it, so nobody has written
@@ -37,15 +37,7 @@ stored AS (
 tagged AS (
   INSERT INTO event_tags (position, tenant_id, tag)
   SELECT m.base + e.ordinality, e.tenant_id, t.word
-    FROM moved AS m CROSS JOIN unnest($3::append_row[]) WITH ORDINALITY AS e CROSS JOIN unnest(e.words) AS t (word)),
-sourced AS (
-  INSERT INTO ledger_sources AS l (tenant_id, source, stored, lag_total_ms, lag_last_ms, lag_max_ms, last_event_at)
-  SELECT s.tenant_id, s.source, s.events, s.lag_total_ms, s.lag_last_ms, s.lag_max_ms, s.last_event_at
-    FROM moved AS m CROSS JOIN unnest($7::append_source[]) AS s
-  ON CONFLICT (tenant_id, source) DO UPDATE SET
-    stored = l.stored + excluded.stored, lag_total_ms = l.lag_total_ms + excluded.lag_total_ms,
-    lag_last_ms = excluded.lag_last_ms, lag_max_ms = greatest(l.lag_max_ms, excluded.lag_max_ms),
-    last_event_at = excluded.last_event_at)
+    FROM moved AS m CROSS JOIN unnest($3::append_row[]) WITH ORDINALITY AS e CROSS JOIN unnest(e.words) AS t (word))
 SELECT m.position, pg_notify('penstock_events', m.position::text) FROM moved AS m;
 
 -- name: append_one
@@ -71,19 +63,16 @@ stored AS (
     FROM moved AS m),
 tagged AS (
   INSERT INTO event_tags (position, tenant_id, tag)
-  SELECT m.position, $1::text, t.word FROM moved AS m CROSS JOIN unnest(($4::append_row).words) AS t (word)),
-sourced AS (
-  INSERT INTO ledger_sources AS l (tenant_id, source, stored, lag_total_ms, lag_last_ms, lag_max_ms, last_event_at)
-  SELECT ($5::append_source).* FROM moved AS m
-  ON CONFLICT (tenant_id, source) DO UPDATE SET
-    stored = l.stored + excluded.stored, lag_total_ms = l.lag_total_ms + excluded.lag_total_ms,
-    lag_last_ms = excluded.lag_last_ms, lag_max_ms = greatest(l.lag_max_ms, excluded.lag_max_ms),
-    last_event_at = excluded.last_event_at)
-SELECT m.position, pg_notify('penstock_events', m.position::text) FROM moved AS m;
+  SELECT m.position, $1::text, unnest(($4::append_row).words) FROM moved AS m)
+SELECT m.position FROM moved AS m WHERE pg_notify('penstock_events', m.position::text) IS NOT NULL;
 
 -- name: append_batch
 -- why:  Whatever waited while the last commit ran, in one round trip and one commit, with the reasons for what was refused.
 SELECT * FROM append_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18);
+
+-- name: append_count
+-- why:  Now and then, what was appended is added up by source. Should it be lost it is done again, so no disk is waited for.
+SELECT count_appended($1::bigint) FROM set_config('synchronous_commit', 'off', true);
 
 -- name: look
 -- why:  Where the log ends, in the snapshot of the events; and their plan is one for good.

@@ -35,6 +35,11 @@ INSERT INTO dead_letters (id, tenant_id, reason, detail, pointer, type, source, 
 VALUES (%(id)s, %(tenant_id)s, %(reason)s, %(detail)s, %(pointer)s, %(type)s, %(source)s, %(event_id)s, %(raw)b, %(via)s, %(at)s, %(at)s, %(count)s)
 ON CONFLICT (id) DO UPDATE SET count = dead_letters.count + excluded.count, last_seen_at = greatest(dead_letters.last_seen_at, excluded.last_seen_at), detail = excluded.detail;
 
+-- name: count_appended
+-- why:  Appends before this lot are counted before it, so that what is counted has one end. Takes the row of the totals, which
+--       whoever changes the rows of sources takes first.
+SELECT count_appended(%(base)s::bigint);
+
 -- name: count_source
 -- why:  Per-source totals and lag are kept with the rows they count.
 INSERT INTO ledger_sources AS s (tenant_id, source, stored, duplicates, dead, lag_total_ms, lag_last_ms, lag_max_ms, last_event_at)
@@ -64,7 +69,8 @@ ON CONFLICT (writer) DO UPDATE SET accepted = w.accepted + excluded.accepted, se
 
 -- name: count_totals
 -- why:  The running totals that /admin/ledger compares with the head of the log.
-UPDATE ledger_totals SET stored = stored + %(stored)s, duplicates = duplicates + %(duplicates)s, dead = dead + %(dead)s;
+UPDATE ledger_totals
+   SET stored = stored + %(stored)s, duplicates = duplicates + %(duplicates)s, dead = dead + %(dead)s, counted = %(counted)s;
 
 -- name: advance
 -- why:  The head moves in the transaction that fills the positions up to it.

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
@@ -74,7 +73,7 @@ class Appends:
         # Readers are shown milliseconds; what they are shown is what is stored.
         whole = now.replace(microsecond=now.microsecond // 1000 * 1000)
         judged = judge_all(events, calling, registry, now=whole)
-        return Draft(calling, judged, condition, registry, now, self._protect)
+        return Draft(calling, judged, condition, registry, self._protect)
 
     def close(self) -> None:
         """Commit what waits, and let go of the log."""
@@ -88,7 +87,6 @@ class Draft(NamedTuple):
     judged: Sequence[Judged]
     condition: Condition | None
     registry: Registry
-    now: datetime
     protect: Protect
 
     @property
@@ -100,7 +98,7 @@ class Draft(NamedTuple):
         """The append as it goes to the log."""
         judged = self.protect.hide(self.judged, self.registry)
         entries = entries_of(judged, self.calling)
-        return request(self.calling.tenant_id, entries, self.condition, self.now)
+        return request(self.calling.tenant_id, entries, self.condition)
 
 
 class EventStore:

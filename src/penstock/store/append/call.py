@@ -23,7 +23,7 @@ from penstock.store.append.arrays import (
     pack_integers,
 )
 from penstock.store.append.condition import Criterion
-from penstock.store.append.packed import Kinds, is_one_tag
+from penstock.store.append.packed import is_one_tag
 from penstock.store.append.request import (
     CONFLICTS_SHOWN,
     Appended,
@@ -61,7 +61,7 @@ def in_order(requests: Sequence[Request], base: int) -> list[Outcome]:
 
 
 def batch_parameters(
-    requests: Sequence[Request], kinds: Kinds, *, is_again: bool = False
+    requests: Sequence[Request], kind: int, *, is_again: bool = False
 ) -> list[bytes]:
     """The parameters of `append_batch`; what is sent again may be known, even by a new id."""
     owners = [n for n, request in enumerate(requests) for _ in request.entries]
@@ -78,7 +78,7 @@ def batch_parameters(
     return [
         _INTEGER(len(requests)),
         pack_integers(owners),
-        pack_bytes([entry.row for entry in entries], kinds.row),
+        pack_bytes([entry.row for entry in entries], kind),
         pack_integers([nth for nth, _ in old]),
         pack_bytes([accepted.envelope.tenant_id.encode() for _, accepted in old]),
         pack_bytes([accepted.envelope.id.encode() for _, accepted in old]),

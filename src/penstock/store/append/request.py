@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import NamedTuple, Protocol, TypeAlias
 
 from penstock.base.errors import (
@@ -49,8 +48,7 @@ class Request:
     packed: Packed | None = None  # None: too much for the quick way
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(NamedTuple):
     """Where the events are, in the order they were given."""
 
     positions: tuple[int, ...]
@@ -91,9 +89,7 @@ class Log(Protocol):
     def close(self) -> None: ...
 
 
-def request(
-    tenant_id: str, entries: Sequence[Entry], condition: Condition | None, now: datetime
-) -> Request:
+def request(tenant_id: str, entries: Sequence[Entry], condition: Condition | None) -> Request:
     """The request; EventRefused when it gives one id two contents."""
     firsts: dict[str, int] = {}
     unique: list[Entry] = []
@@ -106,8 +102,7 @@ def request(
             raise id_taken([nth], entry.accepted)
         places.append(place)
     condition = condition or NO_CONDITION
-    rows = [(entry.accepted.envelope, entry.row) for entry in unique]
-    packed = pack(tenant_id, rows, condition, now)
+    packed = pack(tenant_id, [entry.row for entry in unique], condition)
     return Request(tenant_id, tuple(unique), tuple(places), condition, packed)
 
 

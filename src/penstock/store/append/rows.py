@@ -1,7 +1,6 @@
-"""Write values of the types `append_row` and `append_source` as PostgreSQL takes them: binary.
+"""Write an event as a value of the type `append_row`, as PostgreSQL takes it: binary.
 
     Accepted ── pack_event ──▶ the columns of its row, its hash, and its tags as words
-    figures ── pack_source ──▶ what one source appended, for the ledger
 
 A record on the wire is the number of its columns, then for each its type, its size and its bytes
 (record_recv in PostgreSQL). tests/store/append/test_rows.py has PostgreSQL read everything back.
@@ -28,7 +27,6 @@ _INT = struct.Struct("!iii").pack
 _TEXT, _BYTEA, _JSONB, _TIME, _INT4, _INT8, _TEXTS = 25, 17, 3802, 1184, 23, 20, 1009
 _NO_TEXT, _NO_INT4, _NO_INT8 = (struct.pack("!ii", kind, -1) for kind in (_TEXT, _INT4, _INT8))
 _EVENT_COLUMNS = struct.pack("!i", 19)
-_SOURCE_COLUMNS = struct.pack("!i", 7)
 
 
 def pack_event(accepted: Accepted) -> bytes:
@@ -45,12 +43,6 @@ def pack_event(accepted: Accepted) -> bytes:
         _schema(schema_version, schema_hash, severity, rule), _bytes(_BYTEA, content_hash),
         _bytes(_BYTEA, leaf(body)), _bytes(_TEXTS, _words(tags.items())),
     ))  # fmt: skip
-
-
-def pack_source(tenant_id: str, source: str, figures: Iterable[int], last_at: datetime) -> bytes:
-    """What one source appended, as an `append_source`."""
-    numbers = [_LONG(_INT8, 8, figure) for figure in figures]
-    return b"".join((_SOURCE_COLUMNS, _text(tenant_id), _text(source), *numbers, _time(last_at)))
 
 
 def _words(tags: Iterable[tuple[str, str]]) -> bytes:

@@ -108,8 +108,10 @@ def _settle(connection: Connection, lot: Lot, *, look_up: bool) -> Receipt:
     last = base + len(result.fresh)
     with connection.pipeline():
         _keep_letters(connection, result.letters.values(), at)
+        connection.execute(query("intake", "count_appended"), {"base": base})
         _count_sources(connection, result)
-        _count_writers(connection, lot, marks, result)
+        _count_writers(connection, lot, marks)
+        _count_totals(connection, result, last)
         connection.execute(query("intake", "advance"), {"position": last, "at": at})
         if result.fresh:
             connection.execute(query("intake", "notify"), {"position": str(last)})
@@ -204,8 +206,7 @@ def _storable(text: str | None) -> str | None:
 
 
 def _count_sources(connection: Connection, result: Settlement) -> None:
-    # In one order everywhere, so that two lots never wait for each other in a circle.
-    for (tenant_id, source), tally in sorted(result.sources.items()):
+    for (tenant_id, source), tally in result.sources.items():
         connection.execute(
             query("intake", "count_source"),
             {
@@ -222,9 +223,7 @@ def _count_sources(connection: Connection, result: Settlement) -> None:
         )
 
 
-def _count_writers(
-    connection: Connection, lot: Lot, marks: Sequence[SegmentMark], result: Settlement
-) -> None:
+def _count_writers(connection: Connection, lot: Lot, marks: Sequence[SegmentMark]) -> None:
     ends: dict[str, int] = {}
     settled: dict[str, int] = {}
     for mark in marks:
@@ -237,8 +236,12 @@ def _count_writers(
     if lot.messages:
         row = {"writer": lot.writer, "lines": len(lot.messages)}
         connection.execute(query("intake", "count_direct"), row)
+
+
+def _count_totals(connection: Connection, result: Settlement, last: int) -> None:
     totals = {
-        "stored": len(result.fresh), "duplicates": result.duplicates, "dead": result.dead
+        "stored": len(result.fresh), "duplicates": result.duplicates, "dead": result.dead,
+        "counted": last,
     }  # fmt: skip
     connection.execute(query("intake", "count_totals"), totals)
 

@@ -44,9 +44,10 @@ class LedgerReader:
             writers = connection.execute(query("ledger", "writers")).fetchall()
             settled = connection.execute(query("ledger", "settled"), {"segments": segments})
             done = frozenset(row[0] for row in settled.fetchall())
+            head, appended, duplicates, dead, refused, counted = totals or (0,) * 6
             with connection.cursor(row_factory=class_row(SourceLine)) as cursor:
-                sources = cursor.execute(query("ledger", "sources")).fetchall()
-        head, appended, duplicates, dead, refused = totals or (0, 0, 0, 0, 0)
+                ends = {"counted": counted, "head": head}
+                sources = cursor.execute(query("ledger", "sources"), ends).fetchall()
         return Books(head, appended, duplicates, dead, refused, dict(writers), done, sources)
 
     def settled(self, segments: list[str]) -> set[str]:
