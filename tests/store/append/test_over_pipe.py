@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Iterator
 
@@ -62,15 +63,28 @@ def test_a_call_waits_behind_what_is_under_way_and_goes_alone_when_nothing_is(li
     assert line.send(NOTHING, number(1), FORMS)() is None
 
 
-def test_a_call_that_is_not_answered_soon_is_slept_for_and_the_next_is_watched_again(
-    line: Line,
+@pytest.mark.parametrize(("watch_s", "is_watched"), [(10.0, True), (0.0, False)])
+def test_only_a_caller_who_comes_back_at_once_is_watched_for(
+    line: Line, monkeypatch: pytest.MonkeyPatch, watch_s: float, is_watched: bool
 ) -> None:
+    looks = itertools.count()
+    monkeypatch.setattr(over_pipe, "_WATCH_S", watch_s)
+    monkeypatch.setattr(over_pipe, "_HAS_COMPANY", True)
+    monkeypatch.setattr(over_pipe.os, "sched_yield", lambda: next(looks))
+
+    assert line.call(DIVIDE, number(1), FORMS) == [b"60"]
+    assert next(looks) == 0, "the first one sleeps"
+    assert line.call(NAP, number(1), FORMS) == [b""]
+    assert (next(looks) > 2) == is_watched
+
+
+def test_an_answer_that_does_not_come_soon_is_slept_for(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(over_pipe, "_HAS_COMPANY", True)
     for name, value, answer in [
-        (DIVIDE, 1, b"60"),
-        (DIVIDE, 2, b"30"),
-        (NAP, 1, b""),
-        (DIVIDE, 3, b"20"),
-    ]:
+        (DIVIDE, 1, b"60"), (DIVIDE, 2, b"30"), (NAP, 9, b""), (DIVIDE, 3, b"20"),
+    ]:  # fmt: skip
         assert line.call(name, number(value), FORMS) == [answer]
 
 

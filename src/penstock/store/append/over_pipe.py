@@ -8,8 +8,9 @@ sees what those before it committed. Answers may be asked for in any order; what
 its turn is kept. A line that breaks is closed: whoever asks then is told so, and opens another.
 
 To be woken takes a thread 40 us, a sixth of what a lone append takes in all. So the answer to a
-call is looked for again and again, for half a millisecond at most, and only while answers come that
-soon and a processor is left for the server. Other threads may run meanwhile.
+call is looked for again and again, for half a millisecond at most: only for a caller who came back
+that soon after its last answer, while answers come that soon, and where there is a processor for
+the server too. Whoever else wants to run goes first, here and among Python's threads.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Line:
         self._pgconn.nonblocking = 1
         self._sent: deque[_Sent] = deque()
         self._is_piped = False
-        self._is_soon = False  # whether the last call was answered while it was watched
+        self._watch_until = 0.0  # a call that is made before is worth watching
         self._readable, self._writable = select.poll(), select.poll()
         self._readable.register(self._pgconn.socket, select.POLLIN)
         self._writable.register(self._pgconn.socket, select.POLLOUT)
@@ -117,13 +118,16 @@ class Line:
     def _watch(self) -> None:
         """Wait for the answer; with open eyes if it is likely to come in a moment."""
         pgconn, poll, now = self._pgconn, self._readable.poll, time.perf_counter
-        late = now() + _WATCH_S
-        is_watched = self._is_soon and _HAS_COMPANY
+        began = now()
+        late = began + _WATCH_S
+        is_watched = began < self._watch_until and _HAS_COMPANY
         while pgconn.is_busy():
             while not poll(0 if is_watched else None):
+                os.sched_yield()  # the server may be meant to run on this very processor
                 is_watched = now() < late
             pgconn.consume_input()
-        self._is_soon = now() < late
+        ended = now()
+        self._watch_until = ended + _WATCH_S if ended < late else 0.0
 
     def _ask(self, sent: _Sent) -> Row | None:
         try:
