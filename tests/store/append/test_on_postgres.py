@@ -181,7 +181,8 @@ def test_a_refused_append_writes_nothing(one_by_one: Appends, database: str) -> 
         assert connection.execute("SELECT xmin, position FROM head").fetchone() == before
 
 
-def test_what_slipped_in_between_looking_and_locking_is_seen(database: str) -> None:
+@pytest.mark.parametrize("is_wary", [False, True])
+def test_what_slipped_in_between_looking_and_locking_is_seen(database: str, is_wary: bool) -> None:
     """Another writer holds the head while ours has looked already; then it commits."""
     with (
         psycopg.connect(database) as other,
@@ -189,6 +190,8 @@ def test_what_slipped_in_between_looking_and_locking_is_seen(database: str) -> N
     ):
         store = appends.of("acme")
         store.append([event("first")])  # prepares the statements
+        assert isinstance(appends.log, PostgresLog)
+        appends.log._wary = 10 if is_wary else 0
         for n, events in enumerate(([event("a")], [event("b"), event("c")])):
             other.execute("SELECT 1 FROM head FOR UPDATE")
             failed: list[Exception] = []
@@ -210,6 +213,34 @@ def test_what_slipped_in_between_looking_and_locking_is_seen(database: str) -> N
             assert isinstance(error, AppendConflict)
             assert error.positions == (2 + n,)
         assert store.append([event("last")]).positions == (4,)
+
+
+def test_after_it_met_another_writer_a_log_locks_first_and_is_not_in_vain(database: str) -> None:
+    with psycopg.connect(database) as other, on_postgres(database) as appends:
+        log = appends.log
+        assert isinstance(log, PostgresLog)
+        thorough = count_calls(log, "_thoroughly")
+        for n in range(3):
+            other.execute("SELECT 1 FROM head FOR UPDATE")
+            said = [event(f"e{n}")]
+            waiting = threading.Thread(
+                target=appends.of("acme").append, args=(said, unless(show="9"))
+            )
+            waiting.start()
+            _wait_for_lock(database)
+            _insert(other, position=1 + 2 * n, tag="show:1")
+            other.commit()
+            waiting.join(20)
+
+    assert len(thorough) == 1, "the first was in vain, those behind the lock were not"
+    assert [row["id"] for row in rows(database)][1::2] == ["e0", "e1", "e2"]
+
+
+def count_calls(log: PostgresLog, name: str) -> list[object]:
+    calls: list[object] = []
+    real = getattr(log, name)
+    setattr(log, name, lambda *given: (calls.append(given), real(*given))[1])
+    return calls
 
 
 def _wait_for_lock(database: str) -> None:

@@ -113,6 +113,27 @@ def test_a_call_that_is_interrupted_leaves_its_answer_to_nobody(
     assert line.is_closed
 
 
+def test_what_runs_behind_another_is_one_transaction_with_it(database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (a int); CREATE TABLE u (xid xid8)")
+        connection.pgconn.prepare(b"first", b"INSERT INTO u VALUES (pg_current_xact_id())")
+        connection.pgconn.prepare(b"fails", b"SELECT 1 / count(*) FROM t")
+        connection.pgconn.prepare(
+            b"insert",
+            b"INSERT INTO t VALUES ($1::int) RETURNING pg_current_xact_id() = (SELECT xid FROM u)",
+        )
+        line = Line(connection)
+
+        bad = line.send(b"insert", number(0), FORMS, behind=b"fails")
+        good = line.send(b"insert", number(1), FORMS, behind=b"first")
+
+        assert good() == [b"t"]
+        with pytest.raises(DivisionByZero):
+            bad()
+        assert line.call(b"insert", number(2), FORMS) == [b"f"]
+        assert connection.execute("SELECT a FROM t ORDER BY a").fetchall() == [(1,), (2,)]
+
+
 def test_a_statement_that_takes_too_long_is_told_and_the_line_goes_on(
     line: Line, connection: psycopg.Connection
 ) -> None:

@@ -10,6 +10,10 @@ SELECT set_config('plan_cache_mode', 'force_generic_plan', false), set_config('l
 -- why:  The name that the type of an event has on the wire, which every database gives anew.
 SELECT 'append_row'::regtype::oid;
 
+-- name: append_lock
+-- why:  Where others write a lot the head is locked first, so that the quick statement behind it sees all there is.
+SELECT FROM head AS h WHERE h.one FOR UPDATE;
+
 -- name: append_quick
 -- why:  All of it in one statement. The head is moved only from where this statement sees it, so nobody has written
 --       since, and what it sees is all there is. Else, or when a tag ($5) is there after its place ($6), or a place lies

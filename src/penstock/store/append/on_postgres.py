@@ -8,8 +8,8 @@ They check, store, count and move the head in one round trip, are called by the 
 with parameters in wire form, and may be sent before the last one was answered. Whatever stands in
 the way of a quick append, a conflict, an id that is known, a writer who commits in the same moment,
 makes it store nothing; the batch then gives the exact answer. Where others write a lot the quick
-way would often be in vain, and is not tried for a while. A connection that breaks is opened again
-and the batch sent once more: what was committed is known by its ids, and is answered as it was.
+way would often be in vain: for a while it locks the head first. A connection that breaks is opened
+again and the batch sent once more: what was committed is known by its ids, and answered as it was.
 
 By source, what was appended is counted later: every thousand events here, by the intake before each
 of its lots, and by whoever reads the ledger.
@@ -53,9 +53,10 @@ from penstock.store.walk.choose import Parameter
 from penstock.store.walk.on_postgres import Reading
 
 _ONE, _QUICK, _BATCH, _COUNT = b"append_one", b"append_quick", b"append_batch", b"append_count"
+_LOCK = b"append_lock"
 _COUNT_FORMS = (1,)
 _COUNTED = 1_000  # events, then they are counted by source
-_WARY = 16  # batches after one met another writer, before a quick one is tried again
+_WARY = 64  # batches that lock the head first, after one met another writer
 _TRIES = 2
 _TOO_SLOW = "the condition could not be checked in time, and nothing was stored"
 _BE_QUICKER = "Send `after` with it, or name a rarer tag."
@@ -73,7 +74,7 @@ class PostgresLog:
         self._line: Line | None = None
         self._kind = 0  # what this database calls an `append_row`
         self._counted = 0  # up to which position we had the events counted
-        self._wary = 0  # how many batches from now on are not tried the quick way
+        self._wary = 0  # how many batches from now on lock the head first
 
     def commit(self, requests: Sequence[Request]) -> Sequence[Outcome]:
         """Make each durable or refuse it; StoreUnavailable when it is not known what happened."""
@@ -149,10 +150,12 @@ class PostgresLog:
         line = self._open()
         start = line.send if is_ahead else line.later
         packed = [each.packed for each in requests if each.packed is not None]
-        if self._wary or len(packed) < len(requests):
-            self._wary = max(0, self._wary - 1)
+        if len(packed) < len(requests):
             ask = start(_BATCH, batch_parameters(requests, self._kind), BATCH_FORMS)
             return lambda: outcomes(requests, self._answer(ask()))
+        if self._wary:
+            self._wary -= 1
+            start = partial(line.send, behind=_LOCK)
         alone = packed[0].alone if len(packed) == 1 else None
         if alone is not None:
             ask = start(_ONE, alone, ONE_FORMS)
@@ -204,7 +207,7 @@ class PostgresLog:
             become(connection, "penstock_ingest")
             connection.execute(query("intake", "never_scan"))
             connection.execute(query("append", "settle_in"))
-            for name in (_ONE, _QUICK, _BATCH, _COUNT):
+            for name in (_LOCK, _ONE, _QUICK, _BATCH, _COUNT):
                 connection.pgconn.prepare(name, query("append", name.decode()).encode())
             for (kind,) in connection.execute(query("append", "kind")):
                 self._kind = kind

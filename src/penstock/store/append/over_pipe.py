@@ -94,13 +94,20 @@ class Line:
         """The call, to be made when it is asked for."""
         return partial(self.call, name, parameters, forms)
 
-    def send(self, name: bytes, parameters: Parameters, forms: Sequence[int]) -> Ask:
-        """Have the statement run as soon as those before it have, and go on."""
+    def send(
+        self, name: bytes, parameters: Parameters, forms: Sequence[int], *, behind: bytes = b""
+    ) -> Ask:
+        """Have the statement run as soon as those before it have, and go on.
+
+        When it is to run behind another one, which takes no parameters, both are one transaction.
+        """
         sent = _Sent()
         try:
             if not self._is_piped:
                 self._pgconn.enter_pipeline_mode()
                 self._is_piped = True
+            if behind:
+                self._pgconn.send_query_prepared(behind, ())
             self._pgconn.send_query_prepared(name, parameters, forms)
             self._pgconn.pipeline_sync()
             self._flush()
@@ -152,10 +159,11 @@ class Line:
             if result is None:  # the end of one statement, or of the connection
                 if self._pgconn.status != pq.ConnStatus.OK:
                     raise psycopg.OperationalError(_BROKE)
-            elif result.status != pq.ExecStatus.PIPELINE_SYNC:
+            elif result.status == pq.ExecStatus.PIPELINE_SYNC:
+                if found is not None:
+                    return found
+            elif result.status != pq.ExecStatus.PIPELINE_ABORTED:  # else one before it says why
                 found = result
-            elif found is not None:
-                return found
 
     def _row(self, result: pq.abc.PGresult) -> Row | None:
         if result.status != _ROWS:
