@@ -10,6 +10,7 @@ import pytest
 from tests.api.personal import PERSONAL, TYPE, serving
 from tests.api.support import Server
 
+from penstock.access.token import Scope
 from penstock.base.on_postgres import EmbeddedPostgres
 
 _names = itertools.count()
@@ -134,7 +135,37 @@ def test_a_trigger_is_warned_of_a_mark_that_came_later_and_can_be_disabled(
     assert api.admin.patch(own, json={"status": "disabled"}).status_code == 200
 
 
-def register(api: Server, event_type: str, schema: dict[str, Any]) -> None:
+def test_whoever_marks_a_field_is_told_which_triggers_read_it(api: Server, place: str) -> None:
+    late = f"shop.guest.n{next(_names)}"
+    email, marked = ({"type": "string", **said} for said in ({}, PERSONAL))
+    register(api, late, {"type": "object", "properties": {"email": email}})
+    for name, said in (
+        ("compares", {"predicates": [BLIND]}), ("passes", PASSED), ("neither", {}),
+        ("asleep", {"predicates": [BLIND], "status": "disabled"}),
+    ):  # fmt: skip
+        made = api.admin.post(place, json=spec(late, **said) | {"name": name})
+        assert made.status_code == 201, made.text
+    proposed = {"eventType": late, "schema": {"type": "object", "properties": {"email": marked}}}
+    stranger = api.as_scopes(Scope.EVENTS_READ, tenant_id="acme")
+
+    checked = api.admin.post("/admin/event-schemas/check", json=proposed).json()["data"]
+    theirs = stranger.post("/admin/event-schemas/check", json=proposed).json()["data"]
+    registered = register(api, late, proposed["schema"])
+    again = register(api, late, proposed["schema"])
+
+    slug = place.split("/")[2]
+    assert [(w["trigger"], w["pointer"], w["refused"]) for w in checked["warnings"]] == [
+        (f"{slug}/compares", "/predicates/0/path", True),
+        (f"{slug}/passes", "/parameterTemplate", False),
+    ]
+    assert registered["warnings"] == checked["warnings"]
+    assert {each["trigger"] for each in theirs["warnings"]} == {"of another tenant"}
+    assert not checked["breaking"], "who marks a field is told, not held up"
+    assert "warnings" not in again
+
+
+def register(api: Server, event_type: str, schema: Any) -> Any:
     body = {"eventType": event_type, "schema": schema}
     answered = api.admin.post("/admin/event-schemas", json=body)
     assert answered.status_code in (200, 201), answered.text
+    return answered.json()["data"]

@@ -213,6 +213,27 @@ def test_a_compatible_schema_exits_0(run: Any, desk: Any, answers: Any, tmp_path
     assert ran.json["verdict"] == "full"
 
 
+@pytest.mark.parametrize("verb", ["check", "register"])
+def test_triggers_that_a_mark_would_blind_are_told(
+    run: Any, answers: Any, tmp_path: Path, verb: str
+) -> None:
+    warning = {
+        "trigger": "greet/new", "pointer": "/predicates/0/path", "detail": "it is ciphertext here",
+        "refused": True,
+    }  # fmt: skip
+    review = {**REVIEW, "breaking": False, "warnings": [warning]}
+    answers("POST /admin/event-schemas/check", {"data": review})
+    answers("POST /admin/event-schemas", {"data": {**VERSION, "warnings": [warning]}}, 201)
+    (tmp_path / "s.json").write_text('{"type": "object"}')
+
+    ran = run("registry", verb, "a.b", "s.json")
+
+    assert ran.code == 0
+    assert ran.err.splitlines() == [
+        "warning  trigger greet/new /predicates/0/path: it is ciphertext here"
+    ]
+
+
 def test_a_breaking_schema_is_registered_with_a_reason(
     run: Any, desk: Any, answers: Any, tmp_path: Path
 ) -> None:

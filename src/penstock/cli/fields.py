@@ -35,11 +35,14 @@ def rows(value: JsonObject, name: str) -> list[JsonObject]:
 
 def warnings(value: JsonObject) -> list[str]:
     """What the server warns of, a line each."""
-    return [
-        f"warning  {text(row, 'pointer')}{': ' if row.get('pointer') else ''}{text(row, 'detail')}"
-        + ("; such a trigger is refused" if row.get("refused") else "")
-        for row in rows(value, "warnings")
-    ]
+    return [f"warning  {_warning(row)}" for row in rows(value, "warnings")]
+
+
+def _warning(row: JsonObject) -> str:
+    said = f"{text(row, 'pointer')}{': ' if row.get('pointer') else ''}{text(row, 'detail')}"
+    if "trigger" in row:  # one that is there, and is not refused any more
+        return f"trigger {text(row, 'trigger')} {said}"
+    return f"{said}; such a trigger is refused" if row.get("refused") else said
 
 
 def words(value: JsonObject, name: str) -> list[str]:

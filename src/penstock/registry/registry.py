@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from penstock.envelope.envelope import JsonValue
-from penstock.registry.schema import SchemaVersion
+from penstock.envelope.envelope import JsonObject, JsonValue
+from penstock.registry.schema import SchemaVersion, schema_hash
 from penstock.registry.upcast import Upcasted, UpcastFailed, Upcasts
 
 Mode: TypeAlias = Literal["strict", "open"]
@@ -63,6 +64,17 @@ class Registry:
         """A stored payload at the newest active version; None when it is shown as it is."""
         newest = self._newest.get(event_type)
         return None if newest is None else self.upcasts.bring(payload, version, newest)
+
+    def with_schema(self, event_type: str, schema: JsonObject) -> Registry:
+        """The registry as it would be, were the schema the newest one of a type that is known."""
+        newest = self._newest.get(event_type)
+        if newest is None:
+            return self
+        version = self.versions_of(event_type)[-1].version + 1
+        proposed = replace(newest, version=version, schema=schema, schema_hash=schema_hash(schema))
+        return Registry(
+            (*self.versions, proposed), mode=self.mode, revision=self.revision, upcasts=self.upcasts
+        )
 
     def knows(self, event_type: str) -> bool:
         """Whether any version of the type is registered."""

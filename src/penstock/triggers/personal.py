@@ -24,7 +24,7 @@ from penstock.store.privacy.marks import Marks, marks_of
 from penstock.store.privacy.trail import Trail, lead
 from penstock.triggers.check import TriggerInvalid
 from penstock.triggers.readers import Read, Use, reads_of
-from penstock.triggers.trigger import TriggerSpec
+from penstock.triggers.trigger import Trigger, TriggerSpec, TriggerStatus
 
 _PSEUDONYM: Trail = ("subject",)
 _NAMED_MAX = 3
@@ -62,6 +62,19 @@ def blind_reads(
         return []
     found = (_blind(read, types) for read in (*reads_of(spec), *beside))
     return list(dict.fromkeys(each for each in found if each is not None))
+
+
+def newly_blind(
+    triggers: Iterable[Trigger], before: Registry, after: Registry
+) -> list[tuple[Trigger, Blind]]:
+    """What triggers would read as ciphertext by one registry and do not by the other."""
+    found = []
+    for trigger in triggers:
+        if trigger.spec.status is not TriggerStatus.DISABLED:
+            known = blind_reads(trigger.spec, before)
+            news = (each for each in blind_reads(trigger.spec, after) if each not in known)
+            found += [(trigger, each) for each in news]
+    return found
 
 
 def refuse_blind(

@@ -1,7 +1,7 @@
-"""Warn whoever makes, shows or tries a trigger that it reads personal data.
+"""Warn of triggers that read personal data: who makes, shows or tries one, and who marks a field.
 
 The trigger itself, and the steps of the workflow that it launches: what they read of the event is
-ciphertext by then.
+ciphertext by then. Whoever marks a field as personal is told which triggers read it until then.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from penstock.base.errors import NotFound
 from penstock.envelope.envelope import JsonObject, JsonValue
-from penstock.triggers.personal import blind_reads, refuse_blind
+from penstock.triggers.personal import blind_reads, newly_blind, refuse_blind
 from penstock.triggers.trigger import Trigger, TriggerSpec
 from penstock.workflows.readers import step_reads
 
@@ -32,4 +32,18 @@ def warnings(house: House, trigger: Trigger) -> JsonObject:
         reads = []
     found = blind_reads(trigger.spec, house.book.current(), beside=reads)
     said: list[JsonValue] = [each.wire() for each in found]
+    return {"warnings": said} if said else {}
+
+
+def blinded(house: House, tenant_id: str, event_type: str, schema: JsonObject) -> JsonObject:
+    """`warnings`, when a schema would hide from triggers what they read now; else nothing."""
+    before = house.book.current()
+    after = before.with_schema(event_type, schema)
+    said: list[JsonValue] = []
+    for trigger, blind in newly_blind(house.trigger_book.list(None), before, after):
+        name = f"{trigger.workflow_slug}/{trigger.spec.name}"
+        is_ours = trigger.tenant_id == tenant_id
+        warning: JsonObject = {"trigger": name if is_ours else "of another tenant", **blind.wire()}
+        if warning not in said:
+            said.append(warning)
     return {"warnings": said} if said else {}

@@ -21,6 +21,7 @@ from penstock.api.acts import record
 from penstock.api.asking import Asked
 from penstock.api.body import read_model
 from penstock.api.context import house_of
+from penstock.api.handlers.blindness import blinded
 from penstock.api.reply import reply
 from penstock.base.clock import format_instant
 from penstock.base.errors import Fault, NotFound, QueryInvalid, SchemaInvalid
@@ -131,7 +132,8 @@ async def check(request: Request, caller: Caller) -> Response:
     )
     _check_marks(proposal.schema)
     review = partial(house_of(request).reviewer.review, proposal, tenant_id=caller.tenant_id)
-    return reply({"data": (await run_in_threadpool(review, days=wanted.days)).wire()})
+    found = (await run_in_threadpool(review, days=wanted.days)).wire()
+    return reply({"data": found | await _blinded(request, caller, proposal)})
 
 
 async def register(request: Request, caller: Caller) -> Response:
@@ -149,10 +151,18 @@ async def register(request: Request, caller: Caller) -> Response:
     _check_marks(proposal.schema)
     await run_in_threadpool(house.book.refresh)
     admitted = await run_in_threadpool(house.reviewer.admit, proposal, tenant_id=caller.tenant_id)
+    warnings = await _blinded(request, caller, proposal)
     version, changed = await run_in_threadpool(house.book.register, admitted, by=caller.name)
     if changed or version.updated_by == caller.name:
         await _record(request, caller, version)
-    return reply({"data": _shown(version)}, 201)
+    return reply({"data": _shown(version) | warnings}, 201)
+
+
+async def _blinded(request: Request, caller: Caller, proposal: Proposal) -> JsonObject:
+    tenant_id, event_type = caller.tenant_id, proposal.event_type
+    return await run_in_threadpool(
+        blinded, house_of(request), tenant_id, event_type, proposal.schema
+    )
 
 
 def _check_marks(schema: JsonObject) -> None:

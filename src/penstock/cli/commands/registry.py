@@ -11,7 +11,7 @@ import typer
 
 from penstock.cli import report
 from penstock.cli.connect import connect
-from penstock.cli.fields import number, rows, text, words
+from penstock.cli.fields import number, rows, text, warnings, words
 from penstock.cli.options import AsJson
 from penstock.cli.refused import Refused
 from penstock.envelope.envelope import JsonObject, JsonValue
@@ -123,6 +123,7 @@ def check(
     if not as_json:
         for sentence in words(data, "sentences")[len(rows(data, "differences")) :]:
             report.line("found", sentence)
+        report.warn(warnings(data))
     if data.get("breaking"):
         raise Refused(
             "schema_breaking",
@@ -154,6 +155,7 @@ def register(
         report.document(data)
     else:
         report.line("registered", *(text(data, name) for name in _SHOWN))
+        report.warn(warnings(data))
 
 
 @app.command("docs")
