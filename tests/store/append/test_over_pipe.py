@@ -74,7 +74,7 @@ def test_only_a_caller_who_comes_back_at_once_is_watched_for(
 
     assert line.call(DIVIDE, number(1), FORMS) == [b"60"]
     assert next(looks) == 0, "the first one sleeps"
-    assert line.call(NAP, number(1), FORMS) == [b""]
+    assert line.call(NAP, number(50), FORMS) == [b""]
     assert (next(looks) > 2) == is_watched
 
 
