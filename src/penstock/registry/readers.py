@@ -12,6 +12,8 @@ from typing import Protocol
 
 from penstock.envelope.envelope import JsonObject
 
+UNNAMED = "of another tenant"
+
 
 @dataclass(frozen=True, slots=True)
 class Reader:
@@ -62,4 +64,4 @@ class Unnamed:
     def reading(self, event_type: str, pointers: Collection[str]) -> list[Reader]:
         """What they read, each kind and place once."""
         found = self._readers.reading(event_type, pointers)
-        return list(dict.fromkeys(replace(each, name="of another tenant") for each in found))
+        return list(dict.fromkeys(replace(each, name=UNNAMED) for each in found))

@@ -62,11 +62,10 @@ class TriggerReaders:
 
 
 def _readers(trigger: Trigger, wanted: list[_Trail]) -> Iterator[Reader]:
-    name = f"{trigger.workflow_slug}/{trigger.spec.name}"
     reads = ((each.kind, each.trail) for each in reads_of(trigger.spec))
     for kind, trail in dict.fromkeys(reads):
         if any(is_at_or_below(trail, place) for place in wanted):
-            yield Reader(kind, name, pointer_of(trail))
+            yield Reader(kind, trigger.title, pointer_of(trail))
 
 
 def reads_of(spec: TriggerSpec) -> Iterator[Read]:

@@ -149,6 +149,11 @@ class Trigger:
     updated_at: datetime
     updated_by: str
 
+    @property
+    def title(self) -> str:
+        """What people call it: of several triggers of a workflow, this one."""
+        return f"{self.workflow_slug}/{self.spec.name}"
+
     def wire(self) -> JsonObject:
         """The trigger as the API and templates show it."""
         return {

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from penstock.base.errors import NotFound
 from penstock.envelope.envelope import JsonObject, JsonValue
+from penstock.registry.readers import UNNAMED
 from penstock.triggers.personal import blind_reads, newly_blind, refuse_blind
 from penstock.triggers.trigger import Trigger, TriggerSpec
 from penstock.workflows.readers import step_reads
@@ -41,9 +42,8 @@ def blinded(house: House, tenant_id: str, event_type: str, schema: JsonObject) -
     after = before.with_schema(event_type, schema)
     said: list[JsonValue] = []
     for trigger, blind in newly_blind(house.trigger_book.list(None), before, after):
-        name = f"{trigger.workflow_slug}/{trigger.spec.name}"
-        is_ours = trigger.tenant_id == tenant_id
-        warning: JsonObject = {"trigger": name if is_ours else "of another tenant", **blind.wire()}
+        title = trigger.title if trigger.tenant_id == tenant_id else UNNAMED
+        warning: JsonObject = {"trigger": title, **blind.wire()}
         if warning not in said:
             said.append(warning)
     return {"warnings": said} if said else {}

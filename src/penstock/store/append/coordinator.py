@@ -70,8 +70,8 @@ class Coordinator:
         """Append and return once it is durable; raises what the log refuses."""
         ticket = None
         with self._mutex:
-            if self._is_busy or self._is_closed:
-                self._check_open()
+            self._check_open()
+            if self._is_busy:
                 ticket = ThreadTicket(request)
                 self._join(ticket)
             self._is_busy = True
@@ -79,13 +79,11 @@ class Coordinator:
             return _appended(ticket.wait())
         began = time.perf_counter()
         try:
-            outcome: Outcome | PenstockError = self._log.commit((request,))[0]
+            (outcome,) = _told(partial(self._log.commit, [request]), 1)
             self._learn(time.perf_counter() - began)
-        except Exception as error:  # noqa: BLE001
-            outcome = _failure(error)
         finally:
             self._hand_on()
-        return outcome if isinstance(outcome, Appended) else _appended(outcome)
+        return _appended(outcome)
 
     async def append_async(self, request: Request) -> Appended:
         """As `append`, awaited."""
@@ -122,12 +120,11 @@ class Coordinator:
     def _hand_on(self) -> None:
         """Leave the work to the thread if somebody waits, else to whoever comes next."""
         with self._mutex:
-            if not self._waiting:
-                self._is_busy = False
-                if self._is_closed:
-                    self._idle.notify_all()
-                return
-        self._call_thread()
+            is_needed = bool(self._waiting)
+            if not is_needed:
+                self._rest()
+        if is_needed:
+            self._call_thread()
 
     def _rest(self) -> None:
         self._is_busy = False
@@ -212,16 +209,12 @@ def _told(ask: Outcomes, callers: int) -> Sequence[Outcome | PenstockError]:
     """What the log says of each; when it fails, that, since nobody may be left waiting."""
     try:
         return ask()
-    except Exception as error:  # noqa: BLE001
-        return [_failure(error)] * callers
-
-
-def _failure(error: Exception) -> PenstockError:
-    if isinstance(error, PenstockError):
+    except PenstockError as error:
         _log.warning("append_failed", code=error.code, detail=error.detail)
-        return error
-    _log.error("append_failed", exc_info=error)
-    return StoreUnavailable(f"the append failed: {error}")
+        return [error] * callers
+    except Exception as error:  # noqa: BLE001
+        _log.error("append_failed", exc_info=error)
+        return [StoreUnavailable(f"the append failed: {error}")] * callers
 
 
 def _raise(error: Exception) -> NoReturn:

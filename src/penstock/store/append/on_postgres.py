@@ -22,7 +22,6 @@ import struct
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import NoReturn
 
 import psycopg
 import structlog
@@ -41,13 +40,9 @@ from penstock.store.append.call import (
     outcomes,
 )
 from penstock.store.append.condition import Criteria
-from penstock.store.append.over_pipe import Ask, Line, Row
-from penstock.store.append.packed import (
-    ONE_FORMS,
-    QUICK_FORMS,
-    quick_parameters,
-)
-from penstock.store.append.request import Appended, Found, Outcome, Outcomes, Request
+from penstock.store.append.over_pipe import Ask, Line, Parameters, Row
+from penstock.store.append.packed import ONE_FORMS, QUICK_FORMS, quick_parameters
+from penstock.store.append.request import Found, Outcome, Outcomes, Request
 from penstock.store.on_postgres import read_events
 from penstock.store.walk.choose import Parameter
 from penstock.store.walk.on_postgres import Reading
@@ -81,19 +76,7 @@ class PostgresLog:
         packed = requests[0].packed if len(requests) == 1 and not self._wary else None
         if packed is None or packed.alone is None:
             return self._see_through(requests, lambda: self._start(requests, is_ahead=False)())
-        # Somebody waits for this alone: as few steps as can be.
-        try:
-            row = self._open().call(_ONE, packed.alone, ONE_FORMS)
-        except UniqueViolation:
-            row = None
-        except psycopg.Error as error:
-            return self._see_through(requests, partial(_raise, error))
-        if row is None:
-            return self._see_through(requests, partial(self._thoroughly, requests))
-        last = int(row[0] or 0)
-        if last - self._counted >= _COUNTED:
-            self._count(last)
-        return [Appended((last,) * len(requests[0].places))]
+        return self._see_through(requests, partial(self._alone, requests, packed.alone))
 
     def send(self, requests: Sequence[Request]) -> Outcomes:
         """As `commit`, but go on; call what comes back to wait for the outcomes."""
@@ -163,14 +146,17 @@ class PostgresLog:
             ask = start(_QUICK, quick_parameters(packed, self._kind), QUICK_FORMS)
         return lambda: self._quick(requests, ask)
 
+    def _alone(self, requests: Sequence[Request], parameters: Parameters) -> list[Outcome]:
+        """What became of one event that somebody waits for alone: in as few steps as can be."""
+        return self._quick(requests, partial(self._open().call, _ONE, parameters, ONE_FORMS))
+
     def _quick(self, requests: Sequence[Request], ask: Ask) -> list[Outcome]:
         """The outcomes when all of them are stored; else something was in the way, and none is."""
         with suppress(UniqueViolation):
             row = ask()
             if row is not None:
                 last = int(row[0] or 0)
-                if last - self._counted >= _COUNTED:
-                    self._count(last)
+                self._count(last)
                 return in_order(requests, last - sum(len(r.entries) for r in requests))
         return self._thoroughly(requests)
 
@@ -189,12 +175,13 @@ class PostgresLog:
 
     def _answer(self, row: Row | None) -> Answer:
         answer = read_answer(row)
-        if answer.base - self._counted >= _COUNTED:
-            self._count(answer.base)
+        self._count(answer.base)
         return answer
 
     def _count(self, position: int) -> None:
-        """Have what was appended counted by source; whether it was is of no matter to an append."""
+        """Have what was appended counted by source, when it is much; no append depends on it."""
+        if position - self._counted < _COUNTED:
+            return
         self._counted = position
         try:
             self._open().call(_COUNT, (_LONG(position),), _COUNT_FORMS)
@@ -239,7 +226,3 @@ def _positions(text: str) -> tuple[int, ...]:
 
 def _text(word: bytes | None) -> str | None:
     return None if word is None else word.decode()
-
-
-def _raise(error: Exception) -> NoReturn:
-    raise error
