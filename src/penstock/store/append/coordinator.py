@@ -68,6 +68,7 @@ class Coordinator:
 
     def append(self, request: Request) -> Appended:
         """Append and return once it is durable; raises what the log refuses."""
+        outcome: Outcome | PenstockError
         ticket = None
         with self._mutex:
             self._check_open()
@@ -79,8 +80,10 @@ class Coordinator:
             return _appended(ticket.wait())
         began = time.perf_counter()
         try:
-            (outcome,) = _told(partial(self._log.commit, [request]), 1)
+            (outcome,) = self._log.commit([request])
             self._learn(time.perf_counter() - began)
+        except Exception as error:  # noqa: BLE001  as those are told who share a commit
+            outcome = _failure(error)
         finally:
             self._hand_on()
         return _appended(outcome)
@@ -209,12 +212,17 @@ def _told(ask: Outcomes, callers: int) -> Sequence[Outcome | PenstockError]:
     """What the log says of each; when it fails, that, since nobody may be left waiting."""
     try:
         return ask()
-    except PenstockError as error:
-        _log.warning("append_failed", code=error.code, detail=error.detail)
-        return [error] * callers
     except Exception as error:  # noqa: BLE001
-        _log.error("append_failed", exc_info=error)
-        return [StoreUnavailable(f"the append failed: {error}")] * callers
+        return [_failure(error)] * callers
+
+
+def _failure(error: Exception) -> PenstockError:
+    """What a caller is told when the log fails."""
+    if isinstance(error, PenstockError):
+        _log.warning("append_failed", code=error.code, detail=error.detail)
+        return error
+    _log.error("append_failed", exc_info=error)
+    return StoreUnavailable(f"the append failed: {error}")
 
 
 def _raise(error: Exception) -> NoReturn:

@@ -71,15 +71,25 @@ class Line:
         """Run the statement and wait for it, behind whatever is under way."""
         if self._sent:
             return self.send(name, parameters, forms)()
-        pgconn = self._pgconn
+        pgconn, poll, now = self._pgconn, self._readable.poll, time.perf_counter
         result: pq.abc.PGresult | None = None
         try:
             if self._is_piped:
                 pgconn.exit_pipeline_mode()
                 self._is_piped = False
             pgconn.send_query_prepared(name, parameters, forms)
-            self._flush()
-            self._watch()
+            if pgconn.flush():
+                self._flush()
+            began = now()
+            late = began + _WATCH_S
+            is_watched = began < self._watch_until and _HAS_COMPANY
+            while pgconn.is_busy():
+                while not poll(0 if is_watched else None):
+                    os.sched_yield()  # the server may be meant to run on this very processor
+                    is_watched = now() < late
+                pgconn.consume_input()
+            ended = now()
+            self._watch_until = ended + _WATCH_S if ended < late else 0.0
             found = pgconn.get_result()
             while found is not None:  # up to the last: a commit may fail after its rows
                 result, found = found, pgconn.get_result()
@@ -122,20 +132,6 @@ class Line:
             # The answers are one row each: the server never waits for us to read them.
             self._writable.poll()
 
-    def _watch(self) -> None:
-        """Wait for the answer; with open eyes if it is likely to come in a moment."""
-        pgconn, poll, now = self._pgconn, self._readable.poll, time.perf_counter
-        began = now()
-        late = began + _WATCH_S
-        is_watched = began < self._watch_until and _HAS_COMPANY
-        while pgconn.is_busy():
-            while not poll(0 if is_watched else None):
-                os.sched_yield()  # the server may be meant to run on this very processor
-                is_watched = now() < late
-            pgconn.consume_input()
-        ended = now()
-        self._watch_until = ended + _WATCH_S if ended < late else 0.0
-
     def _ask(self, sent: _Sent) -> Row | None:
         try:
             while sent.result is None:
@@ -176,4 +172,7 @@ class Line:
             raise error
         if not result.ntuples:
             return None
-        return [result.get_value(0, column) for column in range(result.nfields)]
+        width = result.nfields
+        if width == 1:  # most answer so, and this is done while somebody waits
+            return [result.get_value(0, 0)]
+        return [result.get_value(0, column) for column in range(width)]
