@@ -41,8 +41,8 @@ from penstock.store.append.judging import Calling
 from penstock.store.append.on_postgres import PostgresLog
 
 CLIENTS = 32
-_TURNS = 15
-_TURN_S = 0.4
+_TURNS = 60
+_TURN_S = 0.1
 _FILL = 100_000
 _AS_MADE = ((1, 0), (5, 10))  # connections, and how many more when they are busy
 _TUNED = (2, 0)

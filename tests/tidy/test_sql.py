@@ -16,6 +16,7 @@ from penstock.sql import queries
 FOLDER = Path(str(resources.files("penstock.sql"))) / "queries"
 ROOMS = sorted(f.stem for f in FOLDER.glob("*.sql"))
 UTILITY = re.compile(r"^\s*(SET|COPY|CREATE|LISTEN)\b")
+FRAGMENTS = ("where_", "order_", "part_")
 
 
 def named() -> list[tuple[str, str]]:
@@ -24,7 +25,7 @@ def named() -> list[tuple[str, str]]:
         (room, name)
         for room in ROOMS
         for name, text in queries(room).items()
-        if not (UTILITY.match(text) or name.startswith(("where_", "order_")) or "{" in text)
+        if not (UTILITY.match(text) or name.startswith(FRAGMENTS) or "{" in text)
     ]
 
 

@@ -1,7 +1,7 @@
 """Whatever is appended, repeated, refused, read and resumed: both logs answer alike.
 
 The twin in memory takes one request after the other. On PostgreSQL they come alone, or in the
-batches that the coordinator would make of them, through `append_quick` or `append_batch`.
+batches that the coordinator would make of them, through each of its statements.
 Between examples the log is emptied, as nobody but the owner of the database can.
 """
 
@@ -155,7 +155,10 @@ class Machine(RuleBasedStateMachine):
 
 
 @pytest.mark.usefixtures("template")
-def test_both_logs_answer_alike_whatever_is_asked_of_them(shared_database: str) -> None:
+def test_both_logs_answer_alike_whatever_is_asked_of_them(
+    shared_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.store.append.on_postgres._QUIET", 1)
     with on_postgres(shared_database) as real:
         Machine.real = real
         Machine.database = shared_database

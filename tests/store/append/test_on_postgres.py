@@ -82,13 +82,18 @@ def prepare(one_by_one: Appends) -> Prepare:
     return partial(one_by_one.prepare, Calling("acme"))
 
 
-def test_a_row_is_the_same_whichever_way_it_came_in(database: str, other_database: str) -> None:
+@pytest.mark.parametrize("first", ["append_next", "append_one"])
+def test_a_row_is_the_same_whichever_way_it_came_in(
+    database: str, other_database: str, first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quiet = 0 if first == "append_next" else 9
+    monkeypatch.setattr("penstock.store.append.on_postgres._QUIET", quiet)
     arrival = Arrival(NOW, "unused", tenant_id="acme")
     judged = [Judged(raw, judge(raw, arrival, registry())) for raw in map(encode, ODD)]
     PostgresIntake(other_database).settle(Lot(writer="w", messages=write(judged)))
 
     with on_postgres(database) as appends:
-        appends.of("acme").append(ODD[:1])  # append_quick
+        appends.of("acme").append(ODD[:1])
         appends.of("acme").append(ODD[1:2], unless(show="x"))
         appends.of("acme").append(ODD[1:])  # append_batch, with one that is known
 

@@ -14,6 +14,16 @@ SELECT 'append_row'::regtype::oid;
 -- why:  Where others write a lot the head is locked first, so that the quick statement behind it sees all there is.
 SELECT FROM head AS h WHERE h.one FOR UPDATE;
 
+-- name: part_columns
+-- why:  What an append says of an event; the log adds where it is and when it came.
+tenant_id, id, type, source, occurred_at, payload, tags, correlation_id, causation_id, traceparent, ttl_ms, metadata,
+schema_version, schema_hash, severity, severity_rule, content_hash, hash
+
+-- name: part_values
+-- why:  The same of an event e, an append_row.
+e.tenant_id, e.id, e.type, e.source, e.occurred_at, e.payload, e.tags, e.correlation_id, e.causation_id, e.traceparent,
+e.ttl_ms, e.metadata, e.schema_version, e.schema_hash, e.severity, e.severity_rule, e.content_hash, e.hash
+
 -- name: append_quick
 -- why:  All of it in one statement. The head is moved only from where this statement sees it, so nobody has written
 --       since, and what it sees is all there is. Else, or when a tag ($5) is there after its place ($6), or a place lies
@@ -31,22 +41,18 @@ WITH moved AS (
                  WHERE t.tenant_id = c.tenant AND t.tag = c.tag AND t.position > c.after LIMIT 1) AS t)
   RETURNING h.position, h.position - $2::bigint AS base, h.received_at),
 stored AS (
-  INSERT INTO workflow_events
-    (position, received_at, tenant_id, id, type, source, occurred_at, payload, tags, correlation_id, causation_id,
-     traceparent, ttl_ms, metadata, schema_version, schema_hash, severity, severity_rule, content_hash, hash)
-  SELECT m.base + e.ordinality, m.received_at, e.tenant_id, e.id, e.type, e.source, e.occurred_at, e.payload, e.tags,
-         e.correlation_id, e.causation_id, e.traceparent, e.ttl_ms, e.metadata, e.schema_version, e.schema_hash, e.severity,
-         e.severity_rule, e.content_hash, e.hash
+  INSERT INTO workflow_events (position, received_at, {columns})
+  SELECT m.base + e.ordinality, m.received_at, {values}
     FROM moved AS m CROSS JOIN unnest($3::append_row[]) WITH ORDINALITY AS e),
 tagged AS (
-  INSERT INTO event_tags (position, tenant_id, tag)
-  SELECT m.base + e.ordinality, e.tenant_id, t.word
+  INSERT INTO event_tags (tenant_id, tag, position)
+  SELECT e.tenant_id, t.word, m.base + e.ordinality
     FROM moved AS m CROSS JOIN unnest($3::append_row[]) WITH ORDINALITY AS e CROSS JOIN unnest(e.words) AS t (word))
 SELECT m.position, pg_notify('penstock_events', m.position::text) FROM moved AS m;
 
 -- name: append_one
--- why:  The same for one event ($4) on one tag ($2, or an empty one that nothing carries) after its place ($3), which is
---       what a lone caller sends: nothing to take apart, and a tenth less to wait for.
+-- why:  The same for one event ($4) on one tag ($2, or an empty one that nothing carries) after its place ($3): nothing to
+--       take apart, and a tenth less to wait for.
 WITH moved AS (
   UPDATE head AS h
      SET position = h.position + 1, received_at = greatest(h.received_at, clock_timestamp()), appended = h.appended + 1
@@ -55,20 +61,29 @@ WITH moved AS (
          SELECT FROM event_tags AS t WHERE t.tenant_id = $1::text AND t.tag = $2::text AND t.position > $3::bigint)
   RETURNING h.position, h.received_at),
 stored AS (
-  INSERT INTO workflow_events
-    (position, received_at, tenant_id, id, type, source, occurred_at, payload, tags, correlation_id, causation_id,
-     traceparent, ttl_ms, metadata, schema_version, schema_hash, severity, severity_rule, content_hash, hash)
-  SELECT m.position, m.received_at, ($4::append_row).tenant_id, ($4::append_row).id, ($4::append_row).type,
-         ($4::append_row).source, ($4::append_row).occurred_at, ($4::append_row).payload, ($4::append_row).tags,
-         ($4::append_row).correlation_id, ($4::append_row).causation_id, ($4::append_row).traceparent,
-         ($4::append_row).ttl_ms, ($4::append_row).metadata, ($4::append_row).schema_version,
-         ($4::append_row).schema_hash, ($4::append_row).severity, ($4::append_row).severity_rule,
-         ($4::append_row).content_hash, ($4::append_row).hash
-    FROM moved AS m),
+  INSERT INTO workflow_events (position, received_at, {columns})
+  SELECT m.position, m.received_at, {values} FROM moved AS m CROSS JOIN (SELECT ($4::append_row).*) AS e),
 tagged AS (
-  INSERT INTO event_tags (position, tenant_id, tag)
-  SELECT m.position, $1::text, unnest(($4::append_row).words) FROM moved AS m)
+  INSERT INTO event_tags (tenant_id, tag, position)
+  SELECT $1::text, unnest(($4::append_row).words), m.position FROM moved AS m)
 SELECT m.position FROM moved AS m WHERE pg_notify('penstock_events', m.position::text) IS NOT NULL;
+
+-- name: append_next
+-- why:  The same again, sent by whoever knows where the log ends ($5), since nobody else has written for a while; if it
+--       does not end there any more, nothing happens. Nothing to look up and no row to send back: a twentieth less.
+WITH moved AS (
+  UPDATE head AS h
+     SET position = $5::bigint + 1, received_at = greatest(h.received_at, clock_timestamp()), appended = h.appended + 1
+   WHERE h.one AND h.position = $5::bigint AND $5::bigint >= $3::bigint
+     AND NOT EXISTS (
+         SELECT FROM event_tags AS t WHERE t.tenant_id = $1::text AND t.tag = $2::text AND t.position > $3::bigint)
+  RETURNING h.received_at),
+tagged AS (
+  INSERT INTO event_tags (tenant_id, tag, position)
+  SELECT $1::text, unnest(($4::append_row).words), $5::bigint + 1 FROM moved AS m)
+INSERT INTO workflow_events (position, received_at, {columns})
+SELECT $5::bigint + 1, m.received_at, {values} FROM moved AS m CROSS JOIN (SELECT ($4::append_row).*) AS e
+ WHERE pg_notify('penstock_events', ($5::bigint + 1)::text) IS NOT NULL;
 
 -- name: append_batch
 -- why:  Whatever waited while the last commit ran, in one round trip and one commit, with the reasons for what was refused.

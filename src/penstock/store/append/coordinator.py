@@ -71,7 +71,8 @@ class Coordinator:
         outcome: Outcome | PenstockError
         ticket = None
         with self._mutex:
-            self._check_open()
+            if self._is_closed:
+                raise _closed()
             if self._is_busy:
                 ticket = ThreadTicket(request)
                 self._join(ticket)
@@ -92,7 +93,8 @@ class Coordinator:
         """As `append`, awaited."""
         ticket = TaskTicket(request)
         with self._mutex:
-            self._check_open()
+            if self._is_closed:
+                raise _closed()
             self._join(ticket)
             is_idle, self._is_busy = not self._is_busy, True
         if is_idle:
@@ -116,23 +118,15 @@ class Coordinator:
             self._expected = 0
             self._gathered.release()
 
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise StoreUnavailable("expected an open log, found one that was closed")
-
     def _hand_on(self) -> None:
         """Leave the work to the thread if somebody waits, else to whoever comes next."""
         with self._mutex:
-            is_needed = bool(self._waiting)
-            if not is_needed:
-                self._rest()
-        if is_needed:
-            self._call_thread()
-
-    def _rest(self) -> None:
-        self._is_busy = False
-        if self._is_closed:
-            self._idle.notify_all()
+            if not self._waiting:
+                self._is_busy = False
+                if self._is_closed:
+                    self._idle.notify_all()
+                return
+        self._call_thread()
 
     def _call_thread(self) -> None:
         """Have the thread go on; only whoever is at work may, so there is never a second one."""
@@ -160,7 +154,8 @@ class Coordinator:
         with self._mutex:
             if not self._waiting:
                 if not under_way:
-                    self._rest()
+                    self._is_busy = False
+                    self._idle.notify_all()
                 return []
             present = len(self._waiting) + under_way
             share = self._share(present)
@@ -223,6 +218,10 @@ def _failure(error: Exception) -> PenstockError:
         return error
     _log.error("append_failed", exc_info=error)
     return StoreUnavailable(f"the append failed: {error}")
+
+
+def _closed() -> StoreUnavailable:
+    return StoreUnavailable("expected an open log, found one that was closed")
 
 
 def _raise(error: Exception) -> NoReturn:

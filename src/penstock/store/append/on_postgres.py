@@ -1,8 +1,9 @@
 """Append to the log in PostgreSQL: one statement and one commit for everything that waited.
 
-    one event, on one tag     ── append_one   ─▶ stored, or no row: something is in the way
-    each criterion is one tag ── append_quick ─▶ likewise, for many
-    that, and anything else   ── append_batch ─▶ what was stored, and why the rest was not
+    one event, nobody else writes ── append_next  ─▶ stored, or no row: something is in the way
+    one event, on one tag         ── append_one   ─▶ likewise
+    each criterion is one tag     ── append_quick ─▶ likewise, for many
+    that, and anything else       ── append_batch ─▶ what was stored, and why the rest was not
 
 They check, store, count and move the head in one round trip, are called by the prepared name,
 with parameters in wire form, and may be sent before the last one was answered. Whatever stands in
@@ -42,17 +43,18 @@ from penstock.store.append.call import (
 )
 from penstock.store.append.condition import Criteria
 from penstock.store.append.over_pipe import Ask, Line, Parameters, Row
-from penstock.store.append.packed import ONE_FORMS, QUICK_FORMS, quick_parameters
+from penstock.store.append.packed import NEXT_FORMS, ONE_FORMS, QUICK_FORMS, quick_parameters
 from penstock.store.append.request import Appended, Found, Outcome, Outcomes, Request
 from penstock.store.on_postgres import read_events
 from penstock.store.walk.choose import Parameter
 from penstock.store.walk.on_postgres import Reading
 
 _ONE, _QUICK, _BATCH, _COUNT = b"append_one", b"append_quick", b"append_batch", b"append_count"
-_LOCK = b"append_lock"
+_LOCK, _NEXT = b"append_lock", b"append_next"
 _COUNT_FORMS = (1,)
 _COUNTED = 1_000  # events, then they are counted by source
 _WARY = 64  # batches that lock the head first, after one met another writer
+_QUIET = 8  # batches without anybody between them, then nobody is looked for
 _TRIES = 2
 _TOO_SLOW = "the condition could not be checked in time, and nothing was stored"
 _BE_QUICKER = "Send `after` with it, or name a rarer tag."
@@ -71,13 +73,15 @@ class PostgresLog:
         self._kind = 0  # what this database calls an `append_row`
         self._counted = 0  # up to which position we had the events counted
         self._wary = 0  # how many batches from now on lock the head first
+        self._end = 0  # where the log ended when we last wrote
+        self._undisturbed = 0  # how often it still did when we wrote again
 
     def commit(self, requests: Sequence[Request]) -> Sequence[Outcome]:
         """Make each durable or refuse it; StoreUnavailable when it is not known what happened."""
-        if len(requests) == 1 and not self._wary:
-            packed = requests[0].packed
-            if packed is not None and packed.alone is not None:
-                return self._alone(requests, packed.alone)
+        if self._undisturbed >= _QUIET and len(requests) == 1:
+            (request,) = requests
+            if request.packed is not None and request.packed.alone is not None:
+                return self._alone(request, request.packed.alone)
         return self._see_through(requests, lambda: self._start(requests, is_ahead=False)())
 
     def send(self, requests: Sequence[Request]) -> Outcomes:
@@ -148,25 +152,26 @@ class PostgresLog:
             ask = start(_QUICK, quick_parameters(packed, self._kind), QUICK_FORMS)
         return lambda: self._quick(requests, ask)
 
-    def _alone(self, requests: Sequence[Request], parameters: Parameters) -> Sequence[Outcome]:
-        """What became of one event that somebody waits for alone.
+    def _alone(self, request: Request, parameters: Parameters) -> Sequence[Outcome]:
+        """What became of one event, sent while nobody else is heard of.
 
         In as few steps as can be: behind a wait for the disk each takes five times as long as when
         it is taken again and again.
         """
         ask: Ask
         try:
-            row = self._open().call(_ONE, parameters, ONE_FORMS)
+            line = self._line or self._open()
+            row = line.call(_NEXT, (*parameters, _LONG(self._end)), NEXT_FORMS)
         except psycopg.Error as error:
             ask = partial(_raise, error)
         else:
             if row is not None:
-                last = int(row[0] or 0)
+                self._end = last = self._end + 1
                 if last - self._counted >= _COUNTED:
                     self._count(last)
-                return [Appended((last,) * len(requests[0].places))]
+                return [Appended((last,) * len(request.places))]
             ask = _nothing
-        return self._see_through(requests, partial(self._quick, requests, ask))
+        return self._see_through([request], partial(self._quick, [request], ask))
 
     def _quick(self, requests: Sequence[Request], ask: Ask) -> list[Outcome]:
         """The outcomes when all of them are stored; else something was in the way, and none is."""
@@ -174,17 +179,22 @@ class PostgresLog:
             row = ask()
             if row is not None:
                 last = int(row[0] or 0)
+                base = last - sum(len(r.entries) for r in requests)
+                self._undisturbed = self._undisturbed + 1 if base == self._end else 0
+                self._end = last
                 if last - self._counted >= _COUNTED:
                     self._count(last)
-                return in_order(requests, last - sum(len(r.entries) for r in requests))
+                return in_order(requests, base)
         return self._thoroughly(requests)
 
     def _thoroughly(self, requests: Sequence[Request]) -> list[Outcome]:
         """Append what the quick way did not, and see what was in its way."""
         parameters = batch_parameters(requests, self._kind)
         answer = self._answer(self._open().call(_BATCH, parameters, BATCH_FORMS))
-        if not answer.hits and not answer.known:
-            self._wary = _WARY
+        if answer.base != self._end:  # another writer, a moment ago or long since
+            if not answer.hits and not answer.known and self._undisturbed < _QUIET:
+                self._wary = _WARY
+            self._undisturbed = 0
         return outcomes(requests, answer)
 
     def _again(self, requests: Sequence[Request]) -> list[Outcome]:
@@ -212,12 +222,17 @@ class PostgresLog:
             become(connection, "penstock_ingest")
             connection.execute(query("intake", "never_scan"))
             connection.execute(query("append", "settle_in"))
-            for name in (_LOCK, _ONE, _QUICK, _BATCH, _COUNT):
-                connection.pgconn.prepare(name, query("append", name.decode()).encode())
+            for name in (_LOCK, _NEXT, _ONE, _QUICK, _BATCH, _COUNT):
+                connection.pgconn.prepare(name, _statement(name.decode()))
             for (kind,) in connection.execute(query("append", "kind")):
                 self._kind = kind
             self._line = Line(connection)
         return self._line
+
+
+def _statement(name: str) -> bytes:
+    columns, values = query("append", "part_columns"), query("append", "part_values")
+    return query("append", name).format(columns=columns, values=values).encode()
 
 
 def _nothing() -> None:

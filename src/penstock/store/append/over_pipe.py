@@ -30,10 +30,10 @@ from psycopg.rows import TupleRow
 
 Connection: TypeAlias = psycopg.Connection[TupleRow]
 Row: TypeAlias = list[bytes | None]
-Ask: TypeAlias = Callable[[], Row | None]  # the one row that a statement gives, if any
+Ask: TypeAlias = Callable[[], Row | None]  # the one row that a statement gives or writes, if any
 Parameters: TypeAlias = Sequence[bytes]
 _BROKE = "the connection broke"
-_ROWS = int(pq.ExecStatus.TUPLES_OK)
+_ROWS, _DONE = int(pq.ExecStatus.TUPLES_OK), int(pq.ExecStatus.COMMAND_OK)
 _WATCH_S = 0.0005
 _HAS_COMPANY = len(os.sched_getaffinity(0)) > 1
 _HARMLESS = (QueryCanceled, LockNotAvailable)  # of the operational errors
@@ -162,7 +162,10 @@ class Line:
                 found = result
 
     def _row(self, result: pq.abc.PGresult) -> Row | None:
-        if result.status != _ROWS:
+        status = result.status
+        if status == _DONE:
+            return [] if result.command_tuples else None
+        if status != _ROWS:
             if self._connection.closed:
                 self.close()
                 raise psycopg.OperationalError(_BROKE)
@@ -172,7 +175,4 @@ class Line:
             raise error
         if not result.ntuples:
             return None
-        width = result.nfields
-        if width == 1:  # most answer so, and this is done while somebody waits
-            return [result.get_value(0, 0)]
-        return [result.get_value(0, column) for column in range(width)]
+        return [result.get_value(0, column) for column in range(result.nfields)]
