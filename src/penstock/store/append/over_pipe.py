@@ -71,7 +71,7 @@ class Line:
         """Run the statement and wait for it, behind whatever is under way."""
         if self._sent:
             return self.send(name, parameters, forms)()
-        pgconn, poll, now = self._pgconn, self._readable.poll, time.perf_counter
+        pgconn, sleep, now = self._pgconn, self._readable.poll, time.perf_counter
         result: pq.abc.PGresult | None = None
         try:
             if self._is_piped:
@@ -84,10 +84,12 @@ class Line:
             late = began + _WATCH_S
             is_watched = began < self._watch_until and _HAS_COMPANY
             while pgconn.is_busy():
-                while not poll(0 if is_watched else None):
+                if not is_watched:
+                    sleep()
+                pgconn.consume_input()
+                if is_watched and pgconn.is_busy():
                     os.sched_yield()  # the server may be meant to run on this very processor
                     is_watched = now() < late
-                pgconn.consume_input()
             ended = now()
             self._watch_until = ended + _WATCH_S if ended < late else 0.0
             found = pgconn.get_result()
