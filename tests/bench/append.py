@@ -41,8 +41,8 @@ from penstock.store.append.judging import Calling
 from penstock.store.append.on_postgres import PostgresLog
 
 CLIENTS = 32
-_TURNS = 60
-_TURN_S = 0.1
+_TURNS = {1: (60, 0.1), CLIENTS: (15, 0.4)}  # of so many seconds; a crowd takes a while to form
+_WARM = 2_000  # appends; a recorder's first ones take it half as long again
 _FILL = 100_000
 _AS_MADE = ((1, 0), (5, 10))  # connections, and how many more when they are busy
 _TUNED = (2, 0)
@@ -65,7 +65,10 @@ def measure_clients(folder: Path) -> dict[str, float]:
         as_made = [_recorder(database, pool, stack) for pool in _AS_MADE]
         tuned = _recorder(database, _TUNED, stack)
         # One client first: as fast as 32 are, ours would hold ten times as much as theirs by then.
-        one = _compete([log, store, _bare_insert(database, stack), *as_made], 1)
+        lone = [log, store, _bare_insert(database, stack), *as_made]
+        for make in lone:
+            _rate(make, 1, _WARM, ["issueId"])
+        one = _compete(lone, 1)
         many = _compete([log, store, tuned, *as_made], CLIENTS)
     return {
         "clients_32_per_s": round(many[0]),
@@ -175,10 +178,11 @@ def _bare_insert(database: Database, stack: ExitStack) -> Make:
 def _compete(makes: list[Make], clients: int, keys: list[str] | None = None) -> list[float]:
     """The median rate of each; a first turn shows how much each can do in a moment."""
     keys = keys or ["issueId"]
-    counts = [max(2, round(_rate(make, clients, 8, keys) * _TURN_S / clients)) for make in makes]
+    times, turn_s = _TURNS[clients]
+    counts = [max(2, round(_rate(make, clients, 8, keys) * turn_s / clients)) for make in makes]
     rates: list[list[float]] = [[] for _ in makes]
     turns, chance = list(enumerate(makes)), random.Random(4)
-    for _ in range(_TURNS):
+    for _ in range(times):
         chance.shuffle(turns)  # so that nobody is always behind the same one
         for n, make in turns:
             rates[n].append(_rate(make, clients, counts[n], keys))
@@ -195,26 +199,37 @@ def _rate(make: Make, clients: int, count: int, keys: list[str]) -> float:
 
 
 def _seconds(calls: list[list[Call]]) -> float:
+    """How long the clients take together; a lone one is this very thread."""
+    gc.collect()
+    gc.disable()  # what was made beforehand would be looked through again and again
+    try:
+        return _in_turn(calls[0]) if len(calls) == 1 else _at_once(calls)
+    finally:
+        gc.enable()
+
+
+def _in_turn(calls: list[Call]) -> float:
+    began = time.perf_counter()
+    for call in calls:
+        call()
+    return time.perf_counter() - began
+
+
+def _at_once(calls: list[list[Call]]) -> float:
     start = threading.Barrier(len(calls) + 1)
 
     def client(mine: list[Call]) -> None:
         start.wait()
-        for call in mine:
-            call()
+        _in_turn(mine)
 
     threads = [threading.Thread(target=client, args=(mine,)) for mine in calls]
     for thread in threads:
         thread.start()
-    gc.collect()
-    gc.disable()  # what was made beforehand would be looked through again and again
-    try:
-        start.wait()
-        began = time.perf_counter()
-        for thread in threads:
-            thread.join()
-        return time.perf_counter() - began
-    finally:
-        gc.enable()
+    start.wait()
+    began = time.perf_counter()
+    for thread in threads:
+        thread.join()
+    return time.perf_counter() - began
 
 
 def _fill(make: Make) -> None:
