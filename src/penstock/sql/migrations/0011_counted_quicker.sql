@@ -1,9 +1,9 @@
 -- Counting what was appended costs a third of what it did.
 --
 -- Of each source only the last event's lag and time are wanted, and two sorted arrays were built to
--- find them; and lags were computed as numerics. A thousand events took 1.9 ms, about every hundredth
--- part of what many appends cost. Now the last one is fetched by its position, and a lag is a whole
--- number from the start: microseconds, which a double holds exactly for 285 years.
+-- find them; and lags were computed as numerics. A thousand events took 1.9 ms, of the 45 in which a
+-- crowd appends as many. Now the last one is fetched by its position, and a lag is a whole number from
+-- the start: microseconds, which a double holds exactly for 285 years.
 CREATE OR REPLACE FUNCTION sources_between(after bigint, upto bigint)
 RETURNS TABLE (tenant_id text, source text, stored bigint, lag_total_ms bigint, lag_last_ms bigint, lag_max_ms bigint, last_event_at timestamptz)
 LANGUAGE sql STABLE AS $$
