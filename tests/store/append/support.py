@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
+import psycopg
+
 from penstock.base.clock import FixedClock
 from penstock.base.on_postgres import open_pool
 from penstock.envelope.envelope import JsonObject
@@ -77,3 +79,37 @@ def in_memory() -> Iterator[Appends]:
     appends = appends_on(LogInMemory(lambda: NOW))
     yield appends
     appends.close()
+
+
+def wait_for_lock(dsn: str) -> None:
+    """Return when somebody waits for the head."""
+    with psycopg.connect(dsn, autocommit=True) as watching:
+        for _ in range(5_000):
+            row = watching.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                " AND datname = current_database()"
+            ).fetchone()
+            if row == (1,):
+                return
+    raise AssertionError("nobody waits for the head")
+
+
+def insert_by_hand(connection: psycopg.Connection[Any], *, position: int, tag: str) -> None:
+    """Write an event as another writer does, and move the head."""
+    connection.execute(
+        "INSERT INTO workflow_events (position, tenant_id, id, type, source, occurred_at, severity,"
+        " severity_rule, content_hash, hash) VALUES (%s, 'acme', %s, 'seat.booked', 's', now(),"
+        " 'info', 'default', '', '')",
+        (position, f"by-hand-{position}"),
+    )
+    connection.execute("INSERT INTO event_tags VALUES ('acme', %s, %s)", (tag, position))
+    connection.execute("UPDATE head SET position = %s", (position,))
+
+
+def cut_connections(dsn: str) -> None:
+    """End every other connection to the database."""
+    with psycopg.connect(dsn, autocommit=True) as operator:
+        operator.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )

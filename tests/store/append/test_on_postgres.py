@@ -12,7 +12,16 @@ from typing import Any, TypeAlias
 import psycopg
 import pytest
 from psycopg.rows import dict_row
-from tests.store.append.support import NOW, event, on_postgres, registry, unless
+from tests.store.append.support import (
+    NOW,
+    cut_connections,
+    event,
+    insert_by_hand,
+    on_postgres,
+    registry,
+    unless,
+    wait_for_lock,
+)
 
 from penstock.base.clock import FixedClock
 from penstock.base.errors import AppendConflict, StoreUnavailable
@@ -209,8 +218,8 @@ def test_what_slipped_in_between_looking_and_locking_is_seen(database: str, is_w
 
             waiting = threading.Thread(target=late)
             waiting.start()
-            _wait_for_lock(database)
-            _insert(other, position=2 + n, tag=f"show:{n}")
+            wait_for_lock(database)
+            insert_by_hand(other, position=2 + n, tag=f"show:{n}")
             other.commit()
             waiting.join(20)
 
@@ -232,8 +241,8 @@ def test_after_it_met_another_writer_a_log_locks_first_and_is_not_in_vain(databa
                 target=appends.of("acme").append, args=(said, unless(show="9"))
             )
             waiting.start()
-            _wait_for_lock(database)
-            _insert(other, position=1 + 2 * n, tag="show:1")
+            wait_for_lock(database)
+            insert_by_hand(other, position=1 + 2 * n, tag="show:1")
             other.commit()
             waiting.join(20)
 
@@ -248,39 +257,12 @@ def count_calls(log: PostgresLog, name: str) -> list[object]:
     return calls
 
 
-def _wait_for_lock(database: str) -> None:
-    with psycopg.connect(database, autocommit=True) as watching:
-        for _ in range(5_000):
-            row = watching.execute(
-                "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-                " AND datname = current_database()"
-            ).fetchone()
-            if row == (1,):
-                return
-    raise AssertionError("nobody waits for the head")
-
-
-def _insert(connection: psycopg.Connection[Any], *, position: int, tag: str) -> None:
-    connection.execute(
-        "INSERT INTO workflow_events (position, tenant_id, id, type, source, occurred_at, severity,"
-        " severity_rule, content_hash, hash) VALUES (%s, 'acme', %s, 'seat.booked', 's', now(),"
-        " 'info', 'default', '', '')",
-        (position, f"by-hand-{position}"),
-    )
-    connection.execute("INSERT INTO event_tags VALUES ('acme', %s, %s)", (tag, position))
-    connection.execute("UPDATE head SET position = %s", (position,))
-
-
 def test_a_connection_that_breaks_is_opened_again_and_nothing_is_stored_twice(
     one_by_one: Appends, database: str
 ) -> None:
     store = one_by_one.of("acme")
     store.append([event("a")])
-    with psycopg.connect(database, autocommit=True) as operator:
-        operator.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
+    cut_connections(database)
 
     assert store.append([event("b")], unless(show="42")).positions == (2,)
     assert store.append([event("b"), event("c")]).positions == (2, 3)

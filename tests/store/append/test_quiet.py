@@ -7,7 +7,14 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from tests.store.append.support import event, on_postgres, unless
+from tests.store.append.support import (
+    cut_connections,
+    event,
+    insert_by_hand,
+    on_postgres,
+    unless,
+    wait_for_lock,
+)
 
 from penstock.base.errors import AppendConflict, EventRefused
 from penstock.store.append import on_postgres as module
@@ -107,13 +114,8 @@ def test_a_writer_who_commits_in_the_same_moment_comes_first(
 
         waiting = threading.Thread(target=late)
         waiting.start()
-        _wait_for_lock(other)
-        other.execute(
-            "INSERT INTO workflow_events (position, tenant_id, id, type, source, occurred_at,"
-            " severity, severity_rule, content_hash, hash) SELECT position + 1, 'acme', 'theirs',"
-            " 'seat.booked', 's', now(), 'info', 'default', '', '' FROM head"
-        )
-        other.execute("UPDATE head SET position = position + 1")
+        wait_for_lock(database)
+        insert_by_hand(other, position=_BEFORE + 1, tag="show:2")
         other.commit()
         waiting.join(20)
 
@@ -125,11 +127,7 @@ def test_a_writer_who_commits_in_the_same_moment_comes_first(
 def test_a_connection_that_breaks_in_the_quiet_is_opened_again(
     quiet: Appends, database: str, is_quiet: bool
 ) -> None:
-    with psycopg.connect(database, autocommit=True) as operator:
-        operator.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
+    cut_connections(database)
     if not is_quiet:
         with on_postgres(database) as others:
             others.of("acme").append([event("theirs")])
@@ -137,13 +135,3 @@ def test_a_connection_that_breaks_in_the_quiet_is_opened_again(
     place = _BEFORE + 1 + (not is_quiet)
     assert quiet.of("acme").append([event("b")], unless(show="42")).positions == (place,)
     assert quiet.of("acme").append([event("b"), event("c")]).positions == (place, place + 1)
-
-
-def _wait_for_lock(other: psycopg.Connection) -> None:
-    for _ in range(5_000):
-        row = other.execute(
-            "SELECT count(*) FROM pg_locks WHERE NOT granted AND transactionid IS NOT NULL"
-        ).fetchone()
-        if row == (1,):
-            return
-    raise AssertionError("nobody waits for the head")

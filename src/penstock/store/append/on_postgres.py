@@ -167,8 +167,7 @@ class PostgresLog:
         else:
             if row is not None:
                 self._end = last = self._end + 1
-                if last - self._counted >= _COUNTED:
-                    self._count(last)
+                self._count(last)
                 return [Appended((last,) * len(request.places))]
             ask = _nothing
         return self._see_through([request], partial(self._quick, [request], ask))
@@ -182,8 +181,7 @@ class PostgresLog:
                 base = last - sum(len(r.entries) for r in requests)
                 self._undisturbed = self._undisturbed + 1 if base == self._end else 0
                 self._end = last
-                if last - self._counted >= _COUNTED:
-                    self._count(last)
+                self._count(last)
                 return in_order(requests, base)
         return self._thoroughly(requests)
 
@@ -204,12 +202,13 @@ class PostgresLog:
 
     def _answer(self, row: Row | None) -> Answer:
         answer = read_answer(row)
-        if answer.base - self._counted >= _COUNTED:
-            self._count(answer.base)
+        self._count(answer.base)
         return answer
 
     def _count(self, position: int) -> None:
-        """Have what was appended counted by source; no append depends on it."""
+        """Have what was appended counted by source, when it is much; no append depends on it."""
+        if position - self._counted < _COUNTED:
+            return
         self._counted = position
         try:
             self._open().call(_COUNT, (_LONG(position),), _COUNT_FORMS)

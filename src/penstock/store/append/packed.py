@@ -19,7 +19,7 @@ from penstock.store.append.condition import Condition, Criterion
 
 QUICK_FORMS = (1,) * 6  # all binary
 ONE_FORMS = (1,) * 4
-NEXT_FORMS = (1,) * 5
+NEXT_FORMS = (1,) * 5  # and where the log ends
 _LONG = struct.Struct("!q").pack
 _LONG_ELEMENT = struct.Struct("!iq").pack
 
