@@ -295,6 +295,33 @@ def test_a_slow_question_holds_nobody_else_up() -> None:
     first.join()
 
 
+def test_whoever_comes_while_another_asks_knows_what_was_registered_before_it_came() -> None:
+    asking, answer = threading.Event(), threading.Event()
+
+    class Slow(InMemoryRegistryStore):
+        def revision(self) -> int:
+            found = super().revision()
+            if not asking.is_set():
+                asking.set()
+                answer.wait(10)
+            return found
+
+    store = Slow()
+    book = RegistryBook(store, mode="strict")
+    book.current()
+    first = threading.Thread(target=book.refresh)
+    first.start()
+    asking.wait(10)
+    store.register(Proposal("order.placed", {}), by="ana")
+    soon = threading.Timer(0.05, answer.set)
+    soon.start()
+
+    assert book.refresh().knows("order.placed")
+
+    first.join()
+    soon.join()
+
+
 def test_a_database_that_is_away_is_a_store_that_is_away(
     database: str, server: EmbeddedPostgres
 ) -> None:

@@ -3,8 +3,9 @@
     store ── load ──▶ Registry (cached) ── refresh: one small question ──▶ a newer one, if there is
 
 The cached registry goes on answering while the store is away, so that publishing does. After a
-failed question the book asks nothing for a second; and while one caller asks, the others use what
-is there. tests/registry/test_registry_store.py runs every store through the same promises.
+failed question the book asks nothing for a second. Callers ask one after the other, since what one
+came for may have been registered after the question before; but nobody waits long for another's.
+tests/registry/test_registry_store.py runs every store through the same promises.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from penstock.registry.schema import SchemaVersion
 from penstock.registry.upcast import Upcasts
 
 _QUIET = timedelta(seconds=1)
+_PATIENCE_S = 0.25  # a question takes a millisecond; longer, and the store is as good as away
 
 
 class RegistryStore(Protocol):
@@ -67,19 +69,18 @@ class RegistryBook:
 
     def refresh(self) -> Registry:
         """The registry as it is now, or as last seen while the store is away."""
-        cached = self._cached
-        if cached is None:
+        if self._cached is None:
             return self._load()
-        if self._is_quiet() or not self._asking.acquire(blocking=False):
-            return cached
+        if self._is_quiet() or not self._asking.acquire(timeout=_PATIENCE_S):
+            return self._cached
         try:
-            if self._store.revision() != cached.revision:
+            if not self._is_quiet() and self._store.revision() != self._cached.revision:
                 return self._load()
         except StoreUnavailable:
             self._quiet_until = self._clock.now() + _QUIET
         finally:
             self._asking.release()
-        return self._cached or cached
+        return self._cached
 
     def register(self, proposal: Proposal, *, by: str) -> tuple[SchemaVersion, bool]:
         """Register a schema; from here on `current` knows it."""
