@@ -6,7 +6,7 @@ BIN := .venv/bin
 MODE := $(or $(PENSTOCK_EVENTS_MODE),$(APPHUB_EVENTS_MODE),spool)
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check prove-quick prove prove-acting bench lock clean java
+.PHONY: help up test check prove-quick prove prove-acting bench lock clean java browser
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-print-directory
 
@@ -17,7 +17,7 @@ help:  ## list the verbs
 up: .venv/run.stamp java  ## start everything; prints one line with a URL and a token; Ctrl-C stops
 	@exec $(BIN)/penstock up
 
-test: check java  ## every check and every test, on real PostgreSQL and real Spark
+test: check java browser  ## every check and every test, on real PostgreSQL, Spark and Chromium
 	@$(BIN)/pytest -n 2 --dist loadgroup
 
 check: .venv/dev.stamp  ## style, types and the direction of imports
@@ -94,8 +94,22 @@ endif
 java_is_new_enough = test "$$("$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 \
 	| sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)" -ge 17 2>/dev/null
 
-install_java = { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+install_java = { $(can_install) \
 	&& echo 'installing Java from the system'"'"'s packages …' >&2 \
 	&& apt-get update -qq >&2 \
-	&& { DEBIAN_FRONTEND=noninteractive apt-get install -y -qq openjdk-17-jre-headless >&2 \
-	|| DEBIAN_FRONTEND=noninteractive apt-get install -y -qq default-jre-headless >&2; }; } || true
+	&& { $(apt_install) openjdk-17-jre-headless >&2 || $(apt_install) default-jre-headless >&2; }; } || true
+
+# Without one, the tests of pages are skipped and say so.
+browser:
+	@$(has_browser) || $(install_browser)
+
+has_browser = { command -v chromium || command -v chromium-browser || command -v google-chrome \
+	|| command -v google-chrome-stable; } >/dev/null
+
+install_browser = { $(can_install) \
+	&& echo 'installing Chromium from the system'"'"'s packages …' >&2 \
+	&& apt-get update -qq >&2 && $(apt_install) --no-install-recommends chromium >&2; } \
+	|| echo 'no Chromium here: the tests of pages are skipped' >&2
+
+can_install = test "$$(id -u)" = 0 && command -v apt-get >/dev/null
+apt_install = DEBIAN_FRONTEND=noninteractive apt-get install -y -qq
