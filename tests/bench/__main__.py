@@ -41,7 +41,12 @@ MEASURES: dict[str, tuple[Measure, dict[str, tuple[str, float]]]] = {
     ),
     "latency": (
         latency.measure,
-        {"spark_p50_ms": ("<", 500), "inline_p50_ms": ("<", 15), "up_to_first_event_s": ("<", 25)},
+        {
+            "spark_p50_ms": ("<", 500),
+            "spark_after_idle_ms": ("<", 1_000),
+            "inline_p50_ms": ("<", 15),
+            "up_to_first_event_s": ("<", 25),
+        },
     ),
     "publish": (publish.measure, {"ratio_to_fsync_per_event": (">=", 5.0)}),
     "reading": (

@@ -1,4 +1,7 @@
-"""Measure how long an event takes from publish to a visible row, and a start to its first event."""
+"""Measure how long an event takes from publish to a visible row, and a start to its first event.
+
+Through Spark also after a minute in which nothing came: what nobody uses is put away by then.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from tests.prove.product import Product
 
 from penstock.base.ids import uuid7
 from penstock.base.on_postgres import EmbeddedPostgres
+
+_IDLE_S = 75
 
 
 def measure(folder: Path) -> dict[str, float]:
@@ -28,6 +33,8 @@ def measure(folder: Path) -> dict[str, float]:
         _visible(product, began)
         first = time.monotonic() - began
         spark = _many(product, 60, pause_s=0.25)
+        time.sleep(_IDLE_S)
+        idle = _visible(product, time.monotonic())
         product.stop()
     finally:
         product.end()
@@ -41,6 +48,7 @@ def measure(folder: Path) -> dict[str, float]:
     return {
         "spark_p50_ms": _percentile(spark, 50),
         "spark_p99_ms": _percentile(spark, 99),
+        "spark_after_idle_ms": round(idle, 1),
         "inline_p50_ms": _percentile(direct, 50),
         "inline_p99_ms": _percentile(direct, 99),
         "up_to_first_event_s": round(first, 1),

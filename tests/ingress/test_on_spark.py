@@ -164,5 +164,20 @@ def test_progress_is_reported_for_health_and_metrics(ingress: Ingress) -> None:
     wait_for(reported, "the report says 10 stored, and how long each batch took", within_s=10)
 
 
+def test_python_is_used_while_nothing_comes_so_that_spark_does_not_end_it(
+    spark: SparkSession, queue: Ingress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.ingress.on_spark._USE_EVERY_S", 0.1)
+    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup
+    before = set(jobs(None))
+
+    with running(spark, queue):
+        wait_for(lambda: len(set(jobs(None)) - before) > 2, "Python is used again and again")
+        queue.write(lines(0, 5))
+        queue.wait_until_empty()
+
+    assert queue.rows("SELECT count(*) FROM workflow_events") == [(5,)]
+
+
 def test_preparing_a_database_twice_is_harmless(queue: Ingress) -> None:
     assert prepare_database(queue.settings).dsn == prepare_database(queue.settings).dsn

@@ -4,6 +4,9 @@
         read ─▶ judge each line ─▶ settle whole segments in one transaction ─▶ what was done
     driver: delete settled segments, report progress, go on
 
+Spark ends Python workers that nobody has used for a minute, and starting them anew takes seconds;
+so between batches they are used now and then.
+
 The checkpoint is disposable: progress lives in the ledger, in the transaction of the rows. Every
 start, and every fault of a query, begins with an empty checkpoint and finds in the folder exactly
 what is not settled yet. A segment read twice is settled once.
@@ -12,6 +15,7 @@ what is not settled yet. A segment read twice is settled once.
 from __future__ import annotations
 
 import gc
+import math
 import shutil
 import threading
 import time
@@ -33,6 +37,7 @@ from penstock.ingress.segments import lots
 _log = structlog.get_logger("ingress")
 _CENTURIES = "36500d"  # one future mtime would otherwise hide every later file for ever
 _FILES_PER_BATCH = 160
+_USE_EVERY_S = 20.0
 _FILES_PER_CHECKPOINT = 20_000  # Spark remembers every file it saw; a new checkpoint forgets them
 _RESULT = "segment string, messages long, stored long, duplicates long, dead long"
 
@@ -74,6 +79,11 @@ def settle_partition(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[
 def warm_partition(plan: Plan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Make this executor's worker, and nothing else."""
     _Worker.of(plan).intake.settle(Lot())
+    yield from batches
+
+
+def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Use an executor's Python, and nothing else."""
     yield from batches
 
 
@@ -124,6 +134,7 @@ class SparkIngress:
         self._settled = settled
         self._report = report
         self._files_seen = 0
+        self._used_at = time.monotonic()  # when Python was last used; for ever while it is
         self.progress = Progress()
 
     def warm_up(self, partitions: int) -> None:
@@ -173,6 +184,7 @@ class SparkIngress:
                 return
             stop.wait(0.2)
             self._report(self.progress)
+            self._stay_awake()
         fault = query.exception()
         if fault is not None and not stop.is_set():
             self.progress.checkpoint_resets += 1
@@ -180,10 +192,21 @@ class SparkIngress:
             # Waiting here keeps a broken store from being asked in a tight loop.
             stop.wait(min(5.0, 0.2 * 2 ** min(self.progress.checkpoint_resets, 5)))
 
+    def _stay_awake(self) -> None:
+        """Use Python when nobody has for a while."""
+        if time.monotonic() - self._used_at > _USE_EVERY_S:
+            self._used_at = time.monotonic()
+            self._session.range(1).mapInArrow(pass_on, "id long").collect()
+
     def _batch(self, frame: DataFrame, _batch_id: int) -> None:
         started = time.perf_counter()
         plan = self._plan()
-        done = frame.mapInArrow(lambda batches: settle_partition(plan, batches), _RESULT).collect()
+        self._used_at = math.inf
+        try:
+            mapped = frame.mapInArrow(lambda batches: settle_partition(plan, batches), _RESULT)
+            done = mapped.collect()
+        finally:
+            self._used_at = time.monotonic()
         self._forget([row.segment for row in done])
         self._count(done, (time.perf_counter() - started) * 1000)
 
