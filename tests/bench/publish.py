@@ -1,4 +1,7 @@
-"""Measure durable publishing over HTTP with 64 clients beside one fsync per event."""
+"""Measure durable publishing over HTTP with 64 clients beside one fsync per event.
+
+Bare clients, which cost next to nothing, and the SDK as a program uses it: 64 tasks of one loop.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ import asyncio
 import multiprocessing
 import os
 import time
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
 from tests.bench.workload import events, lines
 from tests.prove.product import Product
 
+from penstock import Publisher
 from penstock.envelope.codec import encode
 
 CLIENTS = 64
@@ -27,6 +32,7 @@ def measure(folder: Path) -> dict[str, float]:
         alone = _load(product, batch=1, seconds=4, clients=1)
         single = _load(product, batch=1, seconds=6)
         batched = _load(product, batch=BATCH, seconds=6)
+        tasks = _apart(_publish_in_tasks, product.port, product.token, 6.0)
         product.stop()
     finally:
         product.end()
@@ -37,6 +43,7 @@ def measure(folder: Path) -> dict[str, float]:
         "one_client_requests_per_s": round(alone),
         "single_requests_per_s": round(single),
         "batched_events_per_s": round(batched),
+        "sdk_64_tasks_per_s": round(tasks),
         "ratio_single_to_fsync_per_event": round(single / baseline, 2),
         "ratio_to_fsync_per_event": round(batched / baseline, 2),
     }
@@ -54,8 +61,34 @@ def _fsync_per_event(path: Path, count: int) -> float:
 
 def _load(product: Product, *, batch: int, seconds: float, clients: int = CLIENTS) -> float:
     """Events per second that keep-alive clients in another process get acknowledged."""
+    return _apart(_clients, product.port, product.token, batch, seconds, clients)
+
+
+def _apart(load: Callable[..., float], *arguments: object) -> float:
+    """What the load comes to in a process of its own."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(_clients, (product.port, product.token, batch, seconds, clients))
+        return pool.apply(load, arguments)
+
+
+def _publish_in_tasks(port: int, token: str, seconds: float) -> float:
+    return asyncio.run(_run_tasks(port, token, seconds))
+
+
+async def _run_tasks(port: int, token: str, seconds: float) -> float:
+    count = 0
+    until = time.perf_counter() + seconds
+
+    async def task(publisher: Publisher, number: int) -> None:
+        nonlocal count
+        source = events(10**9, seed=number)
+        while time.perf_counter() < until:
+            await publisher.apublish(next(source))
+            count += 1
+
+    async with Publisher(url=f"http://127.0.0.1:{port}", token=token) as publisher:
+        began = time.perf_counter()
+        await asyncio.gather(*(task(publisher, number) for number in range(CLIENTS)))
+        return count / (time.perf_counter() - began)
 
 
 def _clients(port: int, token: str, batch: int, seconds: float, clients: int) -> float:

@@ -372,6 +372,22 @@ def test_one_sink_serves_many_threads(script: Script) -> None:
     assert sorted(found) == sorted(f"{t}-{n}" for t in range(8) for n in range(10))
 
 
+def test_tasks_that_publish_at_the_same_time_share_requests(script: Script) -> None:
+    async def run() -> list[list[Result]]:
+        sink = HttpSink(script.url, "pst_secret")
+        try:
+            return await asyncio.gather(*(sink.asend([event]) for event in events(40)))
+        finally:
+            await sink.aclose()
+
+    answered = asyncio.run(run())
+
+    assert [result.id for (result,) in answered if isinstance(result, Outcome)] == [
+        str(event["id"]) for event in events(40)
+    ]
+    assert len(script.requests) == 3
+
+
 def test_one_sink_serves_one_event_loop_after_another(script: Script) -> None:
     sink = HttpSink(script.url)
 

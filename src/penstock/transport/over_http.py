@@ -1,8 +1,9 @@
 """Send events to a Penstock server: POST {url}/v1/events, over connections that are kept.
 
-`send` blocks, `asend` is awaited; both hold the same conversation (publish/conversation.py) and
-differ in one line. A process that was forked, and an event loop that was started later, get
-connections of their own, because neither can share a socket with another.
+`send` blocks, `asend` is awaited; both hold the same conversation (publish/conversation.py). Tasks
+that publish at the same time share requests (publish/together.py). A process that was forked, and
+an event loop that was started later, get connections of their own, because neither can share a
+socket with another.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import threading
 from collections.abc import Sequence
 from functools import cache
 from ipaddress import ip_address
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 from weakref import WeakKeyDictionary
 
 import httpx
@@ -25,6 +26,7 @@ from penstock.envelope.envelope import JsonObject
 from penstock.publish.answer import Answer
 from penstock.publish.conversation import Conversation
 from penstock.publish.port import Result
+from penstock.publish.together import Together
 
 _CONNECT_S = 5.0
 _LIMITS = httpx.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=30.0)
@@ -37,6 +39,13 @@ class _Options(TypedDict):
     limits: httpx.Limits
     trust_env: bool
     verify: ssl.SSLContext
+
+
+class _Side(NamedTuple):
+    """What one event loop sends with."""
+
+    client: httpx.AsyncClient
+    together: Together
 
 
 class HttpSink:
@@ -64,8 +73,7 @@ class HttpSink:
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._client: httpx.Client | None = None
-        self._async_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient]
-        self._async_clients = WeakKeyDictionary()
+        self._sides: WeakKeyDictionary[asyncio.AbstractEventLoop, _Side] = WeakKeyDictionary()
 
     def send(self, events: Sequence[JsonObject]) -> list[Result]:
         """One answer per event; fewer when the server went away half-way."""
@@ -76,6 +84,9 @@ class HttpSink:
 
     async def asend(self, events: Sequence[JsonObject]) -> list[Result]:
         """As `send`, awaited."""
+        return await self._side().together.send(events)
+
+    async def _converse(self, events: Sequence[JsonObject]) -> list[Result]:
         talk = Conversation(events)
         while (body := talk.body) is not None:
             talk.hear(await self._apost(body))
@@ -89,7 +100,7 @@ class HttpSink:
 
     async def _apost(self, body: bytes) -> Answer | QueueUnavailable:
         try:
-            return self._heard(await self._awaiting().post("/v1/events", content=body))
+            return self._heard(await self._side().client.post("/v1/events", content=body))
         except httpx.RequestError as error:
             return self._unreachable(error)
 
@@ -112,13 +123,14 @@ class HttpSink:
                 self._client = httpx.Client(**self._options)
             return self._client
 
-    def _awaiting(self) -> httpx.AsyncClient:
+    def _side(self) -> _Side:
         self._check_process()
         loop = asyncio.get_running_loop()
         with self._lock:
-            if loop not in self._async_clients:
-                self._async_clients[loop] = httpx.AsyncClient(**self._options)
-            return self._async_clients[loop]
+            if loop not in self._sides:
+                client = httpx.AsyncClient(**self._options)
+                self._sides[loop] = _Side(client, Together(self._converse))
+            return self._sides[loop]
 
     def _check_process(self) -> None:
         """After a fork the kept connections are the parent's; two speakers would garble them."""
@@ -127,7 +139,7 @@ class HttpSink:
         if self._pid != os.getpid():
             self._lock = threading.Lock()  # the old one may be held by a thread that is not here
             self._pid, self._client = os.getpid(), None
-            self._async_clients = WeakKeyDictionary()
+            self._sides = WeakKeyDictionary()
 
     def close(self) -> None:
         """Send no more, and close the kept connections of blocking calls."""
@@ -138,9 +150,9 @@ class HttpSink:
     async def aclose(self) -> None:
         """As `close`, and close the kept connections of this event loop."""
         self.close()
-        client = self._async_clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.aclose()
+        side = self._sides.pop(asyncio.get_running_loop(), None)
+        if side is not None:
+            await side.client.aclose()
 
 
 def _address(url: str) -> httpx.URL:

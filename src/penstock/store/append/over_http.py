@@ -31,6 +31,8 @@ from penstock.store.append.request import Appended, Found
 _APPEND, _READ = "/v1/append", "/v1/decide/read"
 _BYTES_MAX, _NODES_MAX, _DEPTH_MAX = 256_000_000, 20_000_000, 48
 _LIMIT = 5_000
+# In an event loop each request costs the client more the more connections there are.
+_FEW = httpx.Limits(max_connections=8, max_keepalive_connections=8)
 
 
 class RemoteStore:
@@ -41,7 +43,9 @@ class RemoteStore:
         if token:
             headers["authorization"] = f"Bearer {token}"
         self._client = httpx.Client(base_url=url, headers=headers, timeout=timeout_s)
-        self._async_client = httpx.AsyncClient(base_url=url, headers=headers, timeout=timeout_s)
+        self._async_client = httpx.AsyncClient(
+            base_url=url, headers=headers, timeout=timeout_s, limits=_FEW
+        )
 
     def append(self, events: Sequence[JsonValue], condition: Condition | None = None) -> Appended:
         """Append events in wire form, all or none; see `EventStore.append`."""
