@@ -374,6 +374,30 @@ def test_a_decision_is_awaited_over_http(api: Server, issue: str) -> None:
     assert sum(each is not None for each in asyncio.run(main())) == 1
 
 
+def test_one_remote_store_serves_one_event_loop_after_another(
+    api: Server, issue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_URL", api.url)
+    monkeypatch.setenv("PENSTOCK_TOKEN", api.token(Scope.EVENTS_PUBLISH, Scope.EVENTS_READ))
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # not for a server on this machine
+    store = RemoteStore()
+
+    async def append() -> int:
+        return len((await store.aappend([event(tags={"issueId": issue})])).positions)
+
+    async def read_and_close() -> int:
+        async with store:
+            return len((await store.aread(criteria_of(Query().tag("issueId", issue)))).events)
+
+    assert [asyncio.run(append()), asyncio.run(append()), asyncio.run(read_and_close())] == [
+        1,
+        1,
+        2,
+    ]
+    with pytest.raises(RuntimeError, match="closed"):
+        store.append([event()])
+
+
 def test_a_server_that_is_away_or_another_is_told_as_unavailable(api: Server) -> None:
     with RemoteStore("http://127.0.0.1:9") as nowhere, pytest.raises(StoreUnavailable):
         nowhere.append([event()])

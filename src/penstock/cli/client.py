@@ -10,6 +10,7 @@ from typing import Self, TypeAlias
 import httpx
 
 from penstock.base.errors import Fault
+from penstock.base.over_http import is_loopback
 from penstock.cli.fields import rows, text
 from penstock.cli.refused import Refused
 from penstock.envelope.codec import encode, load_stored
@@ -17,7 +18,6 @@ from penstock.envelope.envelope import JsonObject, JsonValue
 
 Parameters: TypeAlias = Sequence[tuple[str, str]]
 _CONNECT_S = 5.0
-_LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
 class Client:
@@ -29,7 +29,7 @@ class Client:
         if token:
             headers["authorization"] = f"Bearer {token}"
         # A server on this machine has no proxy before it, whatever the environment says.
-        local = httpx.URL(self.url).host in _LOCAL
+        local = is_loopback(httpx.URL(self.url))
         self._timeout = httpx.Timeout(timeout_s, connect=min(timeout_s, _CONNECT_S))
         self._http = httpx.Client(
             base_url=self.url, headers=headers, timeout=self._timeout, trust_env=not local

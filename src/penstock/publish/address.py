@@ -1,4 +1,4 @@
-"""Open the sink that an address names.
+"""Open the sink that an address names, given or from the environment.
 
 Publishing knows no transport. The scheme of the address does, by name, and the transport is loaded
 when an address first asks for it: a program that publishes in-process never loads an HTTP client.
@@ -19,12 +19,18 @@ _OPENERS = {
 }
 
 
+def named(url: str | None, token: str | None, environ: Mapping[str, str]) -> tuple[str, str | None]:
+    """An address and a token; what is None comes from PENSTOCK_URL and PENSTOCK_TOKEN."""
+    if url is not None and token is not None:
+        return url, token
+    settings = load_settings(environ)
+    kept = settings.token.get_secret_value() if settings.token else None
+    return url or settings.base_url, token or kept
+
+
 def open_sink(url: str | None, token: str | None, environ: Mapping[str, str]) -> Connection:
-    """A sink at `url` with `token`; what is None comes from PENSTOCK_URL and PENSTOCK_TOKEN."""
-    if url is None or token is None:
-        settings = load_settings(environ)
-        kept = settings.token.get_secret_value() if settings.token else None
-        url, token = url or settings.base_url, token or kept
+    """A sink at `url` with `token`, or where the environment says."""
+    url, token = named(url, token, environ)
     scheme = url.partition("://")[0].lower()
     if scheme not in _OPENERS:
         raise SettingsInvalid(

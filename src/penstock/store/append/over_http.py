@@ -1,6 +1,6 @@
 """Decide over HTTP: the same `read` and `append` as a store in the program, at a server.
 
-    store = RemoteStore("http://127.0.0.1:8700", token)
+    store = RemoteStore()  # at PENSTOCK_URL with PENSTOCK_TOKEN, or where it is told
     decide(store, Query().type("seat.booked").tag("show", "42"), seats, book, initial=frozenset())
 
 Errors come back as what they were: AppendConflict, ConditionInvalid, EventRefused. StoreUnavailable
@@ -9,6 +9,7 @@ says that it is not known what happened; an append whose events have ids may the
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
@@ -16,8 +17,10 @@ from typing import Self
 import httpx
 
 from penstock.base.errors import NotInProfile, StoreUnavailable
+from penstock.base.over_http import Connections, said_by
 from penstock.envelope.codec import decode, encode
 from penstock.envelope.envelope import JsonObject, JsonValue
+from penstock.publish.address import named
 from penstock.store.append.condition import Condition, Criteria
 from penstock.store.append.remote import (
     append_body,
@@ -31,20 +34,16 @@ from penstock.store.append.request import Appended, Found
 _APPEND, _READ = "/v1/append", "/v1/decide/read"
 _BYTES_MAX, _NODES_MAX, _DEPTH_MAX = 256_000_000, 20_000_000, 48
 _LIMIT = 5_000
-# In an event loop each request costs the client more the more connections there are.
-_FEW = httpx.Limits(max_connections=8, max_keepalive_connections=8)
 
 
 class RemoteStore:
     """The store of the token's tenant at one server, blocking and awaited."""
 
-    def __init__(self, url: str, token: str | None = None, *, timeout_s: float = 30.0) -> None:
-        headers = {"content-type": "application/json"}
-        if token:
-            headers["authorization"] = f"Bearer {token}"
-        self._client = httpx.Client(base_url=url, headers=headers, timeout=timeout_s)
-        self._async_client = httpx.AsyncClient(
-            base_url=url, headers=headers, timeout=timeout_s, limits=_FEW
+    def __init__(
+        self, url: str | None = None, token: str | None = None, *, timeout_s: float = 30.0
+    ) -> None:
+        self._connections = Connections(
+            *named(url, token, os.environ), agent="penstock-store", timeout_s=timeout_s
         )
 
     def append(self, events: Sequence[JsonValue], condition: Condition | None = None) -> Appended:
@@ -69,13 +68,12 @@ class RemoteStore:
         return read_found(_answer(answered))
 
     def close(self) -> None:
-        """Close the connections of blocking calls."""
-        self._client.close()
+        """Ask no more, and close the connections of blocking calls."""
+        self._connections.close()
 
     async def aclose(self) -> None:
-        """Close all connections."""
-        self._client.close()
-        await self._async_client.aclose()
+        """As `close`, and close the connections of this event loop."""
+        await self._connections.aclose()
 
     def __enter__(self) -> Self:
         return self
@@ -88,15 +86,26 @@ class RemoteStore:
     ) -> None:
         self.close()
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
     def _post(self, path: str, body: JsonObject) -> httpx.Response:
         try:
-            return self._client.post(path, content=encode(body))
+            return self._connections.blocking().post(path, content=encode(body))
         except httpx.RequestError as error:
             raise _unreachable(error) from error
 
     async def _apost(self, path: str, body: JsonObject) -> httpx.Response:
         try:
-            return await self._async_client.post(path, content=encode(body))
+            return await self._connections.awaiting().post(path, content=encode(body))
         except httpx.RequestError as error:
             raise _unreachable(error) from error
 
@@ -114,5 +123,4 @@ def _answer(response: httpx.Response, condition: Condition | None = None) -> Jso
 
 
 def _unreachable(error: httpx.RequestError) -> StoreUnavailable:
-    said = f"{type(error).__name__} {error}".strip()
-    return StoreUnavailable(f"expected an answer, found {said}")
+    return StoreUnavailable(f"expected an answer, found {said_by(error)}")
