@@ -389,11 +389,8 @@ def test_one_remote_store_serves_one_event_loop_after_another(
         async with store:
             return len((await store.aread(criteria_of(Query().tag("issueId", issue)))).events)
 
-    assert [asyncio.run(append()), asyncio.run(append()), asyncio.run(read_and_close())] == [
-        1,
-        1,
-        2,
-    ]
+    assert [asyncio.run(append()), asyncio.run(append())] == [1, 1]
+    assert asyncio.run(read_and_close()) == 2
     with pytest.raises(RuntimeError, match="closed"):
         store.append([event()])
 

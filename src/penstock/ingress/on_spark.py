@@ -37,7 +37,7 @@ from penstock.ingress.segments import lots
 _log = structlog.get_logger("ingress")
 _CENTURIES = "36500d"  # one future mtime would otherwise hide every later file for ever
 _FILES_PER_BATCH = 160
-_USE_EVERY_S = 20.0
+_USE_EVERY_S = 20.0  # the executors' Python, while nothing comes
 _FILES_PER_CHECKPOINT = 20_000  # Spark remembers every file it saw; a new checkpoint forgets them
 _RESULT = "segment string, messages long, stored long, duplicates long, dead long"
 
@@ -134,7 +134,7 @@ class SparkIngress:
         self._settled = settled
         self._report = report
         self._files_seen = 0
-        self._used_at = time.monotonic()  # when Python was last used; for ever while it is
+        self._used_at = time.monotonic()  # of Python; infinite while a batch uses it
         self.progress = Progress()
 
     def warm_up(self, partitions: int) -> None:

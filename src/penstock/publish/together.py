@@ -4,7 +4,7 @@
                      │ no
                      └──▶ waits ──▶ [everybody who waits, in one request] ──▶ each its own answers
 
-A request costs a client about as much as fifty events in it do, and in an event loop the more of
+A request costs a client several times what an event in it does, and in an event loop the more of
 them are under way the more each costs. So a crowd of callers sends few, and a lone one waits for
 nobody. What a request brings to all, that the server is away, is told to all who share it; and one
 who gives up harms nobody. One of these per event loop.

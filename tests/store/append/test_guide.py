@@ -18,11 +18,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
 def test_the_guide_books_a_seat_once() -> None:
     first, remote, query = BLOCKS
     with in_memory() as appends:
-        names = {
-            "house": SimpleNamespace(appends=appends),
-            "url": "http://127.0.0.1:1",
-            "token": "",
-        }
+        names = {"house": SimpleNamespace(appends=appends)}
         exec(compile(first, "decide.md", "exec"), names)  # noqa: S102
         exec(compile(first, "decide.md", "exec"), names)  # noqa: S102
         compile(remote, "decide.md", "exec")
