@@ -29,6 +29,20 @@ def test_a_trigger_is_read_back_as_it_was_written(book: TriggerBook) -> None:
     assert made.spec.wire() == wanted.wire()
 
 
+def test_a_trigger_and_its_first_version_are_made_at_one_instant(
+    book: TriggerBook, database: str
+) -> None:
+    # Two readings of the clock differ in every tenth or so: with a hundred, that would show.
+    for _ in range(100):
+        made = book.create(spec(), workflow_slug="sync", by="ann")
+        assert made.updated_at == made.created_at
+        book.delete("default", made.id, by="bob")
+
+    with psycopg.connect(database) as connection:
+        gone = connection.execute("SELECT updated_at, deleted_at FROM workflow_event_triggers")
+        assert all(updated_at == deleted_at for updated_at, deleted_at in gone)
+
+
 def test_a_change_makes_a_version_and_the_old_one_is_kept(book: TriggerBook) -> None:
     made = book.create(spec(), workflow_slug="sync", by="ann")
 

@@ -1,12 +1,12 @@
 -- Definitions of triggers. `workflow_event_triggers` shows the newest version, the versions table all.
 
 -- name: create
--- why:  A definition and its first version are one act, whoever looks in between.
-WITH made AS (
+-- why:  A definition and its first version are one act at one instant, so the clock is read once.
+WITH clock AS (SELECT clock_timestamp() AS at), made AS (
   INSERT INTO workflow_event_triggers (id, tenant_id, workflow_slug, version, status, name, event_type, event_source, spec,
                                        created_at, created_by, updated_at, updated_by)
-  VALUES (%(id)s, %(tenant)s, %(workflow)s, 1, %(status)s, %(name)s, %(event_type)s, %(event_source)s, %(spec)s::json,
-          clock_timestamp(), %(by)s, clock_timestamp(), %(by)s)
+  SELECT %(id)s, %(tenant)s, %(workflow)s, 1, %(status)s, %(name)s, %(event_type)s, %(event_source)s, %(spec)s::json,
+         clock.at, %(by)s, clock.at, %(by)s FROM clock
   RETURNING *
 )
 INSERT INTO workflow_event_trigger_versions (trigger_id, version, tenant_id, workflow_slug, status, spec, created_at, created_by)
@@ -37,11 +37,12 @@ RETURNING created_at;
 
 -- name: delete
 -- why:  A deleted trigger leaves its versions and deliveries; that it is gone is a version too.
-WITH gone AS (
+WITH clock AS (SELECT clock_timestamp() AS at), gone AS (
   UPDATE workflow_event_triggers AS t
      SET version = t.version + 1, status = 'disabled', updated_by = %(by)s,
-         updated_at = greatest(clock_timestamp(), t.updated_at + interval '1 microsecond'),
-         deleted_at = greatest(clock_timestamp(), t.updated_at + interval '1 microsecond')
+         updated_at = greatest(clock.at, t.updated_at + interval '1 microsecond'),
+         deleted_at = greatest(clock.at, t.updated_at + interval '1 microsecond')
+    FROM clock
    WHERE t.tenant_id = %(tenant)s AND t.id = %(id)s AND t.deleted_at IS NULL
   RETURNING t.*
 )
