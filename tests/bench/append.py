@@ -37,7 +37,7 @@ from penstock.registry.book import RegistryBook
 from penstock.registry.in_memory import InMemoryRegistryStore
 from penstock.store.append.appends import Appends
 from penstock.store.append.condition import Condition, Criterion
-from penstock.store.append.judging import Calling
+from penstock.store.append.judging import Calling, Said
 from penstock.store.append.on_postgres import PostgresLog
 
 CLIENTS = 32
@@ -128,7 +128,7 @@ def _penstock(database: Database, stack: ExitStack) -> tuple[Make, Make]:
         return [event], Condition((criterion,)) if keys else None
 
     def to_log(tags: Tags, keys: list[str]) -> Call:
-        request = appends.prepare(calling, *said(tags, keys))
+        request = appends.prepare(Said(calling, *said(tags, keys)))
         return lambda: append(request)
 
     def to_store(tags: Tags, keys: list[str]) -> Call:

@@ -9,7 +9,7 @@ registry it was judged by. A type without marks costs one look into a set.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from penstock.ingress.lot import Judged
@@ -24,8 +24,8 @@ class Protect(Protocol):
         """The messages as they may be stored; StoreUnavailable when the keys cannot be had."""
         ...
 
-    def has_marks(self, judged: Sequence[Judged], registry: Registry) -> bool:
-        """Whether there is anything to hide; asks nobody, so it may be asked anywhere."""
+    def may_ask(self, types: Iterable[object]) -> bool:
+        """Whether hiding events of these types may ask for keys, by the registry last hidden by."""
         ...
 
     def keyed(self, accepted: Accepted, registry: Registry) -> Accepted:
@@ -39,7 +39,7 @@ class NothingPersonal:
     def hide(self, judged: Sequence[Judged], _registry: Registry) -> Sequence[Judged]:
         return judged
 
-    def has_marks(self, _judged: Sequence[Judged], _registry: Registry) -> bool:
+    def may_ask(self, _types: Iterable[object]) -> bool:
         return False
 
     def keyed(self, accepted: Accepted, _registry: Registry) -> Accepted:

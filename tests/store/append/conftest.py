@@ -1,4 +1,4 @@
-"""Lend stores that append: one of each kind."""
+"""Lend stores that append, one of each kind, and a coordinator that sends nobody in halves."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from tests.store.append.support import in_memory, on_postgres
 
+from penstock.store.append import coordinator as coordinator_module
 from penstock.store.append.appends import Appends, EventStore
 
 
@@ -24,3 +25,9 @@ def appends(request: pytest.FixtureRequest) -> Iterator[Appends]:
 @pytest.fixture
 def store(appends: Appends) -> EventStore:
     return appends.of("acme")
+
+
+@pytest.fixture
+def together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Telling callers takes no time, so nobody goes in halves."""
+    monkeypatch.setattr(coordinator_module, "_TELLING_S", 0.0)

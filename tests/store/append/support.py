@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import psycopg
@@ -18,10 +19,12 @@ from penstock.registry.declare import EventType, Payload, Vocabulary
 from penstock.registry.in_memory import InMemoryRegistryStore
 from penstock.registry.registry import Registry
 from penstock.store.append.appends import Appends
-from penstock.store.append.condition import Condition, Criterion
+from penstock.store.append.condition import Condition, Criteria, Criterion
+from penstock.store.append.coordinator import Coordinator
 from penstock.store.append.in_memory import LogInMemory
+from penstock.store.append.judging import Calling, Said
 from penstock.store.append.on_postgres import PostgresLog
-from penstock.store.append.request import Log
+from penstock.store.append.request import Found, Log, Outcome, Outcomes, Request
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 TYPES = ("seat.booked", "seat.released", "show.opened", "SHOW.CLOSED")
@@ -79,6 +82,64 @@ def in_memory() -> Iterator[Appends]:
     appends = appends_on(LogInMemory(lambda: NOW))
     yield appends
     appends.close()
+
+
+def said(name: str, *, show: str | None = None) -> Said:
+    """An append on a boundary that is only its own, unless it says which one."""
+    tags = {"show": show or name}
+    return Said(Calling("acme"), [event(name, tags=tags)], unless(**tags))
+
+
+def judge(several: Sequence[Said]) -> list[Request | Exception]:
+    """Appends as they go to a log."""
+    return appends_on(LogInMemory(lambda: NOW)).judge(several)
+
+
+def prepare(each: Said) -> Request:
+    """One append as it goes to a log."""
+    return appends_on(LogInMemory(lambda: NOW)).prepare(each)
+
+
+class SlowLog:
+    """A log in memory whose commits wait until they are let go, and are counted."""
+
+    def __init__(self) -> None:
+        self.log = LogInMemory(lambda: NOW)
+        self.batches: list[int] = []
+        self.entered = threading.Semaphore(0)
+        self.gate = threading.Semaphore(0)
+        self.broken: Callable[[], Exception] | None = None
+        self.is_closed = False
+
+    def commit(self, requests: Sequence[Request]) -> list[Outcome]:
+        self.batches.append(len(requests))
+        return self._answer(requests)
+
+    def send(self, requests: Sequence[Request]) -> Outcomes:
+        self.batches.append(len(requests))
+        return partial(self._answer, requests)
+
+    def _answer(self, requests: Sequence[Request]) -> list[Outcome]:
+        self.entered.release()
+        assert self.gate.acquire(timeout=20)
+        if self.broken is not None:
+            raise self.broken()
+        return self.log.commit(requests)
+
+    def read(self, tenant_id: str, criteria: Criteria, *, after: int, limit: int) -> Found:
+        return self.log.read(tenant_id, criteria, after=after, limit=limit)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def started(coordinator: Coordinator, count: int) -> None:
+    """Wait until so many callers wait; the queue is looked at, not the clock."""
+    for _ in range(10_000):
+        if len(coordinator._waiting) == count:
+            return
+        threading.Event().wait(0.001)
+    raise AssertionError("the callers did not arrive")
 
 
 def wait_for_lock(dsn: str) -> None:

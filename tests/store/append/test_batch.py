@@ -8,16 +8,13 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.store.append.support import NOW, TYPES, appends_on, criterion, event, unless
+from tests.store.append.support import TYPES, criterion, event, prepare, unless
 
 from penstock.envelope.envelope import JsonObject
 from penstock.store.append.batch import Footprint, take
 from penstock.store.append.condition import Condition, Criterion, match_any
-from penstock.store.append.in_memory import LogInMemory
-from penstock.store.append.judging import Calling
+from penstock.store.append.judging import Calling, Said
 from penstock.store.append.request import Request
-
-_prepare = appends_on(LogInMemory(lambda: NOW)).prepare
 
 
 @dataclass(eq=False)
@@ -28,7 +25,7 @@ class Ticket:
 def request(
     events: list[JsonObject], condition: Condition | None = None, tenant: str = "acme"
 ) -> Request:
-    return _prepare(Calling(tenant), events, condition)
+    return prepare(Said(Calling(tenant), events, condition))
 
 
 def shared(*requests: Request, events_max: int = 1_000) -> list[list[int]]:

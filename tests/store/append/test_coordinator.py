@@ -3,95 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from functools import partial
 from itertools import islice
 
 import pytest
-from tests.store.append.support import NOW, appends_on, event, unless
+from tests.store.append.support import SlowLog, judge, prepare, said, started
 
 from penstock.base.errors import AppendConflict, StoreUnavailable
 from penstock.store.append import coordinator as coordinator_module
-from penstock.store.append.condition import Criteria
 from penstock.store.append.coordinator import Coordinator
-from penstock.store.append.in_memory import LogInMemory
-from penstock.store.append.judging import Calling
-from penstock.store.append.request import Appended, Found, Outcome, Outcomes, Request
-
-
-class SlowLog:
-    """A log in memory whose commits wait until they are let go, and are counted."""
-
-    def __init__(self) -> None:
-        self.log = LogInMemory(lambda: NOW)
-        self.batches: list[int] = []
-        self.entered = threading.Semaphore(0)
-        self.gate = threading.Semaphore(0)
-        self.broken: Callable[[], Exception] | None = None
-        self.is_closed = False
-
-    def commit(self, requests: Sequence[Request]) -> list[Outcome]:
-        self.batches.append(len(requests))
-        return self._answer(requests)
-
-    def send(self, requests: Sequence[Request]) -> Outcomes:
-        self.batches.append(len(requests))
-        return partial(self._answer, requests)
-
-    def _answer(self, requests: Sequence[Request]) -> list[Outcome]:
-        self.entered.release()
-        assert self.gate.acquire(timeout=20)
-        if self.broken is not None:
-            raise self.broken()
-        return self.log.commit(requests)
-
-    def read(self, tenant_id: str, criteria: Criteria, *, after: int, limit: int) -> Found:
-        return self.log.read(tenant_id, criteria, after=after, limit=limit)
-
-    def close(self) -> None:
-        self.is_closed = True
-
-
-_prepare = appends_on(LogInMemory(lambda: NOW)).prepare
-
-
-def request(name: str) -> Request:
-    """An append on a boundary that is only its own."""
-    return _prepare(Calling("acme"), [event(name, tags={"show": name})], unless(show=name))
-
-
-def started(coordinator: Coordinator, count: int) -> None:
-    """Wait until so many callers wait; the queue is looked at, not the clock."""
-    for _ in range(10_000):
-        if len(coordinator._waiting) == count:
-            return
-        threading.Event().wait(0.001)
-    raise AssertionError("the callers did not arrive")
+from penstock.store.append.request import Appended
 
 
 def held(
     pool: ThreadPoolExecutor, coordinator: Coordinator, log: SlowLog, count: int
 ) -> tuple[Future[Appended], list[Future[Appended]]]:
     """One caller whose commit is under way, and so many others who wait behind it."""
-    first = pool.submit(coordinator.append, request("first"))
+    first = pool.submit(coordinator.append, said("first"))
     assert log.entered.acquire(timeout=20)
-    others = [pool.submit(coordinator.append, request(f"o{n}")) for n in range(count)]
+    others = [pool.submit(coordinator.append, said(f"o{n}")) for n in range(count)]
     started(coordinator, count)
     return first, others
-
-
-@pytest.fixture
-def together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Telling callers takes no time, so nobody goes in halves."""
-    monkeypatch.setattr(coordinator_module, "_TELLING_S", 0.0)
 
 
 @pytest.mark.usefixtures("together")
 def test_what_arrives_while_a_commit_runs_shares_the_next_one() -> None:
     log = SlowLog()
-    coordinator = Coordinator(log)
+    coordinator = Coordinator(log, judge)
     with ThreadPoolExecutor(9) as pool:
         first, others = held(pool, coordinator, log, 8)
         log.gate.release(2)
@@ -107,7 +45,7 @@ def test_half_of_a_crowd_is_told_while_the_log_works_for_the_other_half(
 ) -> None:
     monkeypatch.setattr(coordinator_module, "_TELLING_S", 3600.0)  # longer than any commit
     log = SlowLog()
-    coordinator = Coordinator(log)
+    coordinator = Coordinator(log, judge)
     with ThreadPoolExecutor(21) as pool:
         _, others = held(pool, coordinator, log, 20)
         log.gate.release()
@@ -130,7 +68,7 @@ def test_few_callers_go_together_while_the_log_is_at_work(
 ) -> None:
     monkeypatch.setattr(coordinator_module, "_TELLING_S", 3600.0)
     log = SlowLog()
-    coordinator = Coordinator(log)
+    coordinator = Coordinator(log, judge)
     with ThreadPoolExecutor(7) as pool:
         first, others = held(pool, coordinator, log, 6)
         log.gate.release(2)
@@ -143,14 +81,14 @@ def test_few_callers_go_together_while_the_log_is_at_work(
 
 def test_each_caller_hears_its_own_outcome() -> None:
     log = SlowLog()
-    coordinator = Coordinator(log)
-    log.log.commit([request("taken")])
-    refused = _prepare(Calling("acme"), [event("x")], unless(show="taken"))
+    coordinator = Coordinator(log, judge)
+    log.log.commit([prepare(said("taken"))])
+    refused = said("x", show="taken")
     with ThreadPoolExecutor(3) as pool:
-        first = pool.submit(coordinator.append, request("first"))
+        first = pool.submit(coordinator.append, said("first"))
         assert log.entered.acquire(timeout=20)
         bad = pool.submit(coordinator.append, refused)
-        good = pool.submit(coordinator.append, request("good"))
+        good = pool.submit(coordinator.append, said("good"))
         started(coordinator, 2)
         log.gate.release(2)
 
@@ -166,7 +104,7 @@ def test_a_commit_that_fails_is_told_to_everybody_in_it_and_the_next_goes_on(
     error: Exception,
 ) -> None:
     log = SlowLog()
-    coordinator = Coordinator(log)
+    coordinator = Coordinator(log, judge)
     log.broken = lambda: error
     with ThreadPoolExecutor(3) as pool:
         first, others = held(pool, coordinator, log, 2)
@@ -177,21 +115,21 @@ def test_a_commit_that_fails_is_told_to_everybody_in_it_and_the_next_goes_on(
     log.broken = None
     log.gate.release()
 
-    assert coordinator.append(request("after")).positions == (1,)
+    assert coordinator.append(said("after")).positions == (1,)
     coordinator.close()
 
 
 @pytest.mark.usefixtures("together")
 def test_tasks_and_threads_share_commits() -> None:
     log = SlowLog()
-    coordinator = Coordinator(log)
+    coordinator = Coordinator(log, judge)
 
     async def main() -> list[tuple[int, ...]]:
-        first = asyncio.create_task(coordinator.append_async(request("first")))
+        first = asyncio.create_task(coordinator.append_async(said("first")))
         await asyncio.to_thread(log.entered.acquire)
-        tasks = [asyncio.create_task(coordinator.append_async(request(f"t{n}"))) for n in range(3)]
+        tasks = [asyncio.create_task(coordinator.append_async(said(f"t{n}"))) for n in range(3)]
         threads = [
-            asyncio.create_task(asyncio.to_thread(coordinator.append, request(f"s{n}")))
+            asyncio.create_task(asyncio.to_thread(coordinator.append, said(f"s{n}")))
             for n in range(3)
         ]
         await asyncio.to_thread(started, coordinator, 6)
@@ -205,12 +143,12 @@ def test_tasks_and_threads_share_commits() -> None:
 
 def test_a_task_that_gives_up_does_not_hold_up_the_others() -> None:
     log = SlowLog()
-    coordinator = Coordinator(log)
+    coordinator = Coordinator(log, judge)
 
     async def main() -> tuple[int, ...]:
-        gone = asyncio.create_task(coordinator.append_async(request("gone")))
+        gone = asyncio.create_task(coordinator.append_async(said("gone")))
         await asyncio.to_thread(log.entered.acquire)
-        kept = asyncio.create_task(coordinator.append_async(request("kept")))
+        kept = asyncio.create_task(coordinator.append_async(said("kept")))
         await asyncio.to_thread(started, coordinator, 1)
         gone.cancel()
         log.gate.release(2)
@@ -222,7 +160,7 @@ def test_a_task_that_gives_up_does_not_hold_up_the_others() -> None:
 
 def test_closing_commits_what_waits_and_then_lets_go_of_the_log() -> None:
     log = SlowLog()
-    coordinator = Coordinator(log)
+    coordinator = Coordinator(log, judge)
     with ThreadPoolExecutor(4) as pool:
         first, others = held(pool, coordinator, log, 2)
         closing = pool.submit(coordinator.close)
@@ -232,17 +170,17 @@ def test_closing_commits_what_waits_and_then_lets_go_of_the_log() -> None:
         assert [each.result(20).positions for each in (first, *others)] == [(1,), (2,), (3,)]
     assert log.is_closed
     with pytest.raises(StoreUnavailable):
-        coordinator.append(request("late"))
+        coordinator.append(said("late"))
 
 
 def test_callers_who_come_back_at_once_go_on_sharing_commits() -> None:
     log = SlowLog()
     log.gate.release(10_000)
-    coordinator = Coordinator(log)
+    coordinator = Coordinator(log, judge)
 
     def client(name: int) -> None:
         for n in range(40):
-            coordinator.append(request(f"c{name}-{n}"))
+            coordinator.append(said(f"c{name}-{n}"))
 
     with ThreadPoolExecutor(16) as pool:
         for each in [pool.submit(client, n) for n in range(16)]:

@@ -24,7 +24,7 @@ from penstock.store.append.appends import Appends
 from penstock.store.append.batch import take
 from penstock.store.append.condition import Condition, Criterion
 from penstock.store.append.in_memory import LogInMemory
-from penstock.store.append.judging import Calling
+from penstock.store.append.judging import Calling, Said
 from penstock.store.append.request import Appended, Outcome, Request
 
 _EMPTY = """
@@ -101,7 +101,7 @@ class Machine(RuleBasedStateMachine):
         if meant is not None:
             after = None if behind is None else max(0, self.head - behind)
             condition = Condition(meant, after, exists)
-        return self.twin.prepare(Calling(tenant), made, condition)
+        return self.twin.prepare(Said(Calling(tenant), made, condition))
 
     @rule(
         ask=asked.filter(

@@ -6,7 +6,6 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, TypeAlias
 
 import psycopg
@@ -37,7 +36,7 @@ from penstock.registry.declare import EventType, Payload, Vocabulary
 from penstock.registry.in_memory import InMemoryRegistryStore
 from penstock.store.append.appends import Appends
 from penstock.store.append.condition import Condition
-from penstock.store.append.judging import Calling
+from penstock.store.append.judging import Calling, Said
 from penstock.store.append.on_postgres import PostgresLog
 from penstock.store.append.request import Appended, Outcome, Outcomes, Request
 from penstock.store.intake.on_postgres import PostgresIntake
@@ -88,7 +87,7 @@ def log(one_by_one: Appends) -> PostgresLog:
 
 @pytest.fixture
 def prepare(one_by_one: Appends) -> Prepare:
-    return partial(one_by_one.prepare, Calling("acme"))
+    return lambda events, condition: one_by_one.prepare(Said(Calling("acme"), events, condition))
 
 
 @pytest.mark.parametrize("first", ["append_next", "append_one"])
@@ -367,7 +366,7 @@ def test_one_slow_condition_does_not_fail_those_that_share_its_commit(
         log = Halting(database, pool)
         prepare = Appends(log, registry=registry, clock=FixedClock(NOW)).prepare
         quick, slow, last = (
-            prepare(Calling("acme"), [event(name, tags={"show": name})], condition)
+            prepare(Said(Calling("acme"), [event(name, tags={"show": name})], condition))
             for name, condition in (
                 ("quick", unless(show="quick")),
                 ("slow", unless("seat.booked", show="slow")),

@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.store.append.support import NOW, appends_on, event
+from tests.store.append.support import prepare, said
 
 from penstock.base.errors import StoreUnavailable
-from penstock.store.append.in_memory import LogInMemory
-from penstock.store.append.judging import Calling
 from penstock.store.append.request import Appended
 from penstock.store.append.tickets import TaskTicket, ThreadTicket, tell
 
-REQUEST = appends_on(LogInMemory(lambda: NOW)).prepare(Calling("acme"), [event()], None)
+REQUEST = prepare(said("anybody"))
 AWAY = StoreUnavailable("away")
 
 

@@ -14,20 +14,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from penstock.base.clock import Clock
+from penstock.base.errors import EventRefused
 from penstock.envelope.envelope import DEFAULT_TENANT, JsonValue
 from penstock.ingress.lot import Judged
 from penstock.ingress.protect import NOTHING_PERSONAL, Protect
 from penstock.registry.registry import Registry
 from penstock.store.append.condition import Condition, Criteria
 from penstock.store.append.coordinator import Coordinator
-from penstock.store.append.judging import Calling, entries_of, judge_all
+from penstock.store.append.judging import Calling, Said, entries_of, judge_all
 from penstock.store.append.request import Appended, Found, Log, Request, request
 from penstock.store.append.wire import check_types
 
-_FEW = 16  # events that are judged in the event loop: about a millisecond
+_FEW = 16  # events that are judged while others wait: about a millisecond
 READ_MAX = 5_000  # events of one read; a decision reads on from there
 
 
@@ -43,7 +43,7 @@ class Appends:
         protect: Protect = NOTHING_PERSONAL,
     ) -> None:
         self.log = log
-        self.coordinator = Coordinator(log)
+        self.coordinator = Coordinator(log, self.judge)
         self.registry = registry
         self._clock = clock
         self._protect = protect
@@ -56,49 +56,47 @@ class Appends:
         """The store as one caller may use it."""
         return EventStore(self, calling)
 
-    def prepare(
-        self, calling: Calling, events: Sequence[JsonValue], condition: Condition | None
-    ) -> Request:
+    def prepare(self, said: Said) -> Request:
         """The append as it goes to the log; EventRefused or ConditionInvalid when it may not."""
-        return self.judge(calling, events, condition).hidden()
+        (found,) = self.judge([said])
+        if isinstance(found, Exception):
+            raise found
+        return found
 
-    def judge(
-        self, calling: Calling, events: Sequence[JsonValue], condition: Condition | None
-    ) -> Draft:
-        """The append before anything personal is hidden in it; asks nobody."""
+    def judge(self, said: Sequence[Said]) -> list[Request | Exception]:
+        """Each as it goes to the log, or why it may not."""
         registry, now = self.registry(), self._clock.now()
-        if condition is not None:
-            check_types(condition.criteria, registry, "/condition/query")
-            check_types(condition.fail_if_exists, registry, "/condition/failIfExists")
         # Readers are shown milliseconds; what they are shown is what is stored.
         whole = now.replace(microsecond=now.microsecond // 1000 * 1000)
-        judged = judge_all(events, calling, registry, now=whole)
-        return Draft(calling, judged, condition, registry, self._protect)
+        judged = judge_all(said, registry, now=whole)
+        return [self._request(*each, registry) for each in zip(said, judged, strict=True)]
+
+    def _request(
+        self, said: Said, judged: list[Judged] | EventRefused, registry: Registry
+    ) -> Request | Exception:
+        calling, _, condition = said
+        try:
+            if condition is not None:
+                check_types(condition.criteria, registry, "/condition/query")
+                check_types(condition.fail_if_exists, registry, "/condition/failIfExists")
+            if isinstance(judged, EventRefused):
+                return judged
+            entries = entries_of(self._protect.hide(judged, registry), calling)
+            return request(calling.tenant_id, entries, condition)
+        except Exception as error:  # noqa: BLE001  it is this caller's, and raised there
+            return error
+
+    def is_brief(self, events: Sequence[JsonValue]) -> bool:
+        """Whether preparing them takes a moment: they are few, and hardly anybody is asked."""
+        if len(events) > _FEW:
+            return False
+        # Whatever shape an event comes in, its type is called that.
+        types = [event.get("type") for event in events if isinstance(event, dict)]
+        return not self._protect.may_ask(types)
 
     def close(self) -> None:
         """Commit what waits, and let go of the log."""
         self.coordinator.close()
-
-
-class Draft(NamedTuple):
-    """An append that is judged, and may still hold what is personal."""
-
-    calling: Calling
-    judged: Sequence[Judged]
-    condition: Condition | None
-    registry: Registry
-    protect: Protect
-
-    @property
-    def is_personal(self) -> bool:
-        """Whether hiding may have to ask PostgreSQL for keys."""
-        return self.protect.has_marks(self.judged, self.registry)
-
-    def hidden(self) -> Request:
-        """The append as it goes to the log."""
-        judged = self.protect.hide(self.judged, self.registry)
-        entries = entries_of(judged, self.calling)
-        return request(self.calling.tenant_id, entries, self.condition)
 
 
 class EventStore:
@@ -114,20 +112,18 @@ class EventStore:
         AppendConflict when the condition forbids it. An append that is stored already, by the ids
         of its events, is answered as it was the first time.
         """
-        prepared = self._appends.prepare(self._calling, events, condition)
-        return self._appends.coordinator.append(prepared)
+        said = Said(self._calling, events, condition)
+        is_brief = self._appends.is_brief(events)
+        return self._appends.coordinator.append(said if is_brief else self._appends.prepare(said))
 
     async def aappend(
         self, events: Sequence[JsonValue], condition: Condition | None = None
     ) -> Appended:
         """As `append`, awaited."""
-        if len(events) > _FEW:
-            prepare = self._appends.prepare
-            prepared = await asyncio.to_thread(prepare, self._calling, events, condition)
-        else:  # a thread would cost more than the work
-            draft = self._appends.judge(self._calling, events, condition)
-            is_slow = draft.is_personal
-            prepared = await asyncio.to_thread(draft.hidden) if is_slow else draft.hidden()
+        said = Said(self._calling, events, condition)
+        if self._appends.is_brief(events):
+            return await self._appends.coordinator.append_async(said)
+        prepared = await asyncio.to_thread(self._appends.prepare, said)
         return await self._appends.coordinator.append_async(prepared)
 
     def read(self, criteria: Criteria, *, after: int = 0, limit: int = READ_MAX) -> Found:

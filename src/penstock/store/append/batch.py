@@ -60,16 +60,14 @@ class Footprint:
         ) and all((tenant, key, value) in self._tags for key, value in criterion.tags)
 
 
-def take(
-    waiting: deque[_Waiting], *, events_max: int = EVENTS_MAX, requests_max: int | None = None
-) -> list[_Waiting]:
+def take(waiting: deque[_Waiting], *, events_max: int = EVENTS_MAX) -> list[_Waiting]:
     """Take the next batch from the queue; what must wait stays there in its order."""
     first = waiting.popleft()
     batch, footprint = [first], Footprint()
     footprint.add(first.request)
     room = events_max - len(first.request.entries)
     left: list[_Waiting] = []
-    while waiting and len(batch) != requests_max:
+    while waiting:
         each = waiting.popleft()
         if len(each.request.entries) > room or footprint.overlaps(each.request):
             left.append(each)

@@ -11,6 +11,10 @@ alone while all others wait. A crowd goes in two halves: one is told, comes back
 while the log works for the other. That costs one commit more, so a crowd is as many as take longer
 to be told than a commit does; on a slow disk all go together.
 
+An append may come as it was said, yet to be judged. A thread that finds nobody at work judges it
+first; whoever has to wait leaves that to the one thread, who judges a batch in one go. To change
+threads at the interpreter's lock takes longer than to judge.
+
 A lone caller commits on its own thread, which saves it two changes of threads. Processes alternate
 on the lock of the head. Only one thread is at work here, whoever it is: `_is_busy` says so, and
 changes hands under `_mutex` only.
@@ -22,17 +26,19 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn, TypeAlias
 
 import structlog
 
 from penstock.base.errors import PenstockError, StoreUnavailable
 from penstock.store.append.batch import take
-from penstock.store.append.request import Appended, Log, Outcome, Outcomes, Request
-from penstock.store.append.tickets import TaskTicket, ThreadTicket, Ticket, taken_lock, tell
+from penstock.store.append.judging import Said
+from penstock.store.append.request import Appended, Log, Outcomes, Request
+from penstock.store.append.tickets import TaskTicket, ThreadTicket, Ticket, Told, taken_lock, tell
 
+Judge: TypeAlias = Callable[[Sequence[Said]], Sequence[Request | Exception]]
 _COMPANY = 4  # fewer callers are not waited for
 _FLYING = 2  # batches under way; a third would only make them smaller
 _TELLING_S = 50e-6  # to wake one caller, and for it to come back
@@ -53,8 +59,9 @@ class _Flight(NamedTuple):
 class Coordinator:
     """Hands requests to a log, many at a time. Threads and tasks share it."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, judge: Judge) -> None:
         self._log = log
+        self._judge = judge
         self._mutex = threading.Lock()
         self._idle = threading.Condition(self._mutex)
         self._waiting: deque[Ticket] = deque()
@@ -66,22 +73,29 @@ class Coordinator:
         self._thread: threading.Thread | None = None
         self._quickest_s = math.inf  # of the commits that no other held up
 
-    def append(self, request: Request) -> Appended:
-        """Append and return once it is durable; raises what the log refuses."""
-        outcome: Outcome | PenstockError
-        ticket = None
+    def append(self, asked: Request | Said) -> Appended:
+        """Append and return once it is durable; raises what the log or its judge refuses."""
+        outcome: Told
+        if isinstance(asked, Said) and not self._is_busy:
+            (judged,) = self._judge([asked])
+            if isinstance(judged, Exception):
+                raise judged
+            asked = judged
         with self._mutex:
             if self._is_closed:
                 raise _closed()
-            if self._is_busy:
-                ticket = ThreadTicket(request)
+            is_idle, self._is_busy = not self._is_busy, True
+            mine = asked if is_idle and isinstance(asked, Request) else None
+            if mine is None:
+                ticket = ThreadTicket(asked)
                 self._join(ticket)
-            self._is_busy = True
-        if ticket is not None:
+        if mine is None:
+            if is_idle:  # whoever was at work has just ended
+                self._call_thread()
             return _appended(ticket.wait())
         began = time.perf_counter()
         try:
-            (outcome,) = self._log.commit([request])
+            (outcome,) = self._log.commit([mine])
             self._learn(time.perf_counter() - began)
         except Exception as error:  # noqa: BLE001  as those are told who share a commit
             outcome = _failure(error)
@@ -89,9 +103,9 @@ class Coordinator:
             self._hand_on()
         return _appended(outcome)
 
-    async def append_async(self, request: Request) -> Appended:
+    async def append_async(self, asked: Request | Said) -> Appended:
         """As `append`, awaited."""
-        ticket = TaskTicket(request)
+        ticket = TaskTicket(asked)
         with self._mutex:
             if self._is_closed:
                 raise _closed()
@@ -151,15 +165,46 @@ class Coordinator:
 
     def _next(self, under_way: int) -> list[Ticket]:
         """Those whose turn it is; none when they had better wait for those who are under way."""
+        ready: deque[Ticket] = deque()
+        while not ready:
+            with self._mutex:
+                if not self._waiting:
+                    if not under_way:
+                        self._is_busy = False
+                        self._idle.notify_all()
+                    return []
+                present = len(self._waiting) + under_way
+                share = self._share(present)
+                if under_way and share == present:
+                    return []
+                called = [self._waiting.popleft() for _ in range(min(share, len(self._waiting)))]
+            ready.extend(self._ready(called))
+        batch = take(ready)
         with self._mutex:
-            if not self._waiting:
-                if not under_way:
-                    self._is_busy = False
-                    self._idle.notify_all()
-                return []
-            present = len(self._waiting) + under_way
-            share = self._share(present)
-            return [] if under_way and share == present else take(self._waiting, requests_max=share)
+            self._waiting.extendleft(reversed(ready))
+        return batch
+
+    def _ready(self, called: Sequence[Ticket]) -> Iterable[Ticket]:
+        """Those who may go to the log, judged; the others are told at once why not."""
+        said = [ticket.said for ticket in called if ticket.said is not None]
+        judged = iter(self._judged(said) if said else ())
+        for ticket in called:
+            if ticket.said is not None:
+                found, ticket.said = next(judged), None
+                if isinstance(found, Exception):
+                    tell([ticket], [found])
+                    continue
+                ticket.request = found
+            yield ticket
+
+    def _judged(self, said: Sequence[Said]) -> Sequence[Request | Exception]:
+        """What the judge says of each; should it fail, only those that make it fail are told."""
+        try:
+            return self._judge(said)
+        except Exception as error:  # noqa: BLE001  nobody may be left waiting
+            if len(said) == 1:
+                return [error]
+            return [found for each in said for found in self._judged([each])]
 
     def _land(self, flight: _Flight, under_way: int) -> None:
         """Tell a batch what became of it, and let it come back."""
@@ -203,7 +248,7 @@ def _callers(flying: Iterable[_Flight]) -> int:
     return sum(len(flight.batch) for flight in flying)
 
 
-def _told(ask: Outcomes, callers: int) -> Sequence[Outcome | PenstockError]:
+def _told(ask: Outcomes, callers: int) -> Sequence[Told]:
     """What the log says of each; when it fails, that, since nobody may be left waiting."""
     try:
         return ask()
@@ -228,7 +273,7 @@ def _raise(error: Exception) -> NoReturn:
     raise error
 
 
-def _appended(outcome: Outcome | PenstockError | None) -> Appended:
+def _appended(outcome: Told | None) -> Appended:
     if isinstance(outcome, Appended):
         return outcome
     raise outcome or StoreUnavailable("the append has no outcome")

@@ -1,11 +1,10 @@
-"""Pack a request as `append_quick` takes it, before anybody waits for it.
+"""Pack a request as `append_quick` takes it, before it is its turn.
 
     entries, condition ── pack ──▶ Packed ── joined with those of a batch ──▶ six parameters
                                       └── alone, and of one event ──▶ the four of `append_one`
 
 Putting a batch together happens while all its callers wait, so what can be done beforehand is done
-here, by each caller: a request keeps its events and criteria as elements of the arrays to send.
-Pure.
+here: a request keeps its events and criteria as elements of the arrays to send. Pure.
 """
 
 from __future__ import annotations

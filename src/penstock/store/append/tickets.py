@@ -16,9 +16,10 @@ from typing import TypeAlias
 
 import structlog
 
-from penstock.base.errors import PenstockError
+from penstock.store.append.judging import Said
 from penstock.store.append.request import Outcome, Request
 
+Told: TypeAlias = Outcome | Exception
 _log = structlog.get_logger("append")
 
 
@@ -29,31 +30,43 @@ def taken_lock() -> threading.Lock:
     return lock
 
 
-class ThreadTicket:
+class _Ticket:
+    """One caller's append, which may be yet to be judged."""
+
+    __slots__ = ("request", "said")
+    request: Request
+
+    def __init__(self, asked: Request | Said) -> None:
+        self.said: Said | None = None
+        if isinstance(asked, Request):
+            self.request = asked
+        else:
+            self.said = asked
+
+
+class ThreadTicket(_Ticket):
     """One caller that waits, on its own thread, and then wakes the one behind it.
 
     Were all woken at once, they would stand in each other's way to the one lock that Python has.
     The main thread may be interrupted while it waits, so nobody is put behind it.
     """
 
-    __slots__ = ("_behind", "_done", "_is_main", "_outcome", "request")
+    __slots__ = ("_behind", "_done", "_is_main", "_outcome")
 
-    def __init__(self, request: Request) -> None:
-        self.request = request
-        self._outcome: Outcome | PenstockError | None = None
+    def __init__(self, asked: Request | Said) -> None:
+        super().__init__(asked)
+        self._outcome: Told | None = None
         self._behind: ThreadTicket | None = None
         self._is_main = threading.current_thread() is threading.main_thread()
         self._done = taken_lock()
 
-    def wait(self) -> Outcome | PenstockError | None:
+    def wait(self) -> Told | None:
         self._done.acquire()
         if self._behind is not None:
             self._behind.wake()
         return self._outcome
 
-    def resolve(
-        self, outcome: Outcome | PenstockError, behind: ThreadTicket | None
-    ) -> ThreadTicket | None:
+    def resolve(self, outcome: Told, behind: ThreadTicket | None) -> ThreadTicket | None:
         """Take the outcome; who is to be woken so that this one and those behind it are."""
         self._outcome = outcome
         if self._is_main:
@@ -66,20 +79,20 @@ class ThreadTicket:
         self._done.release()
 
 
-class TaskTicket:
+class TaskTicket(_Ticket):
     """One caller that waits in an event loop."""
 
-    __slots__ = ("_future", "loop", "request")
+    __slots__ = ("_future", "loop")
 
-    def __init__(self, request: Request) -> None:
-        self.request = request
+    def __init__(self, asked: Request | Said) -> None:
+        super().__init__(asked)
         self.loop = asyncio.get_running_loop()
-        self._future: asyncio.Future[Outcome | PenstockError] = self.loop.create_future()
+        self._future: asyncio.Future[Told] = self.loop.create_future()
 
-    async def wait(self) -> Outcome | PenstockError:
+    async def wait(self) -> Told:
         return await self._future
 
-    def settle(self, outcome: Outcome | PenstockError) -> None:
+    def settle(self, outcome: Told) -> None:
         """In its loop."""
         if not self._future.done():  # else the caller gave up meanwhile
             self._future.set_result(outcome)
@@ -88,10 +101,10 @@ class TaskTicket:
 Ticket: TypeAlias = ThreadTicket | TaskTicket
 
 
-def tell(batch: Sequence[Ticket], results: Sequence[Outcome | PenstockError]) -> None:
+def tell(batch: Sequence[Ticket], results: Sequence[Told]) -> None:
     """Wake the first thread, who wakes the next, and each loop once for all of its tasks."""
     first: ThreadTicket | None = None
-    tasks: dict[asyncio.AbstractEventLoop, list[tuple[TaskTicket, Outcome | PenstockError]]] = {}
+    tasks: dict[asyncio.AbstractEventLoop, list[tuple[TaskTicket, Told]]] = {}
     for ticket, outcome in zip(reversed(batch), reversed(results), strict=True):
         if isinstance(ticket, ThreadTicket):
             first = ticket.resolve(outcome, first)
@@ -106,6 +119,6 @@ def tell(batch: Sequence[Ticket], results: Sequence[Outcome | PenstockError]) ->
             _log.info("append_unheard", callers=len(told))
 
 
-def _settle(told: Iterable[tuple[TaskTicket, Outcome | PenstockError]]) -> None:
+def _settle(told: Iterable[tuple[TaskTicket, Told]]) -> None:
     for ticket, outcome in told:
         ticket.settle(outcome)

@@ -10,7 +10,7 @@ pseudonym instead; what else a publisher writes into the clear stays there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import NamedTuple, TypeAlias
@@ -40,16 +40,24 @@ class _Personal(NamedTuple):
     fields: list[tuple[Marked, str]]
 
 
+class _Marking(NamedTuple):
+    """The schemas of a registry that mark something, and their types."""
+
+    registry: Registry | None
+    hashes: frozenset[str] = frozenset()
+    types: frozenset[str] = frozenset()
+
+
 class Hiding:
     """Hides what schemas mark; implements `ingress.protect.Protect`."""
 
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
-        self._marked: tuple[Registry | None, frozenset[str]] = (None, frozenset())
+        self._marked = _Marking(None)
 
     def hide(self, judged: Sequence[Judged], registry: Registry) -> Sequence[Judged]:
         """The messages with every marked field encrypted."""
-        marked = self._marked_in(registry)
+        marked = self._marked_in(registry).hashes
         if not marked:
             return judged
         found = [
@@ -66,28 +74,29 @@ class Hiding:
             hidden[each.place] = Judged(each.raw, self._hidden(each, standings, key_of))
         return hidden
 
-    def has_marks(self, judged: Sequence[Judged], registry: Registry) -> bool:
-        """Whether a message among them has a type that marks something."""
-        marked = self._marked_in(registry)
-        return bool(marked) and any(
-            isinstance(item.verdict, Accepted) and item.verdict.schema_hash in marked
-            for item in judged
-        )
+    def may_ask(self, types: Iterable[object]) -> bool:
+        """Whether one of these types marked something when last looked at; yes before that."""
+        registry, _, marked = self._marked
+        if registry is None or not marked:
+            return registry is None
+        return any(isinstance(name, str) and name in marked for name in types)
 
     def keyed(self, accepted: Accepted, registry: Registry) -> Accepted:
         """The event with the content hash that the log keeps for it."""
-        if accepted.schema_hash not in self._marked_in(registry):
+        if accepted.schema_hash not in self._marked_in(registry).hashes:
             return accepted
         return accepted._replace(content_hash=self._content(accepted))
 
-    def _marked_in(self, registry: Registry) -> frozenset[str]:
-        """The hashes of the schemas that mark something; worked out once per registry."""
-        seen, marked = self._marked
-        if seen is not registry:
-            marked = frozenset(
-                each.schema_hash for each in registry.versions if marks_of(each) is not None
+    def _marked_in(self, registry: Registry) -> _Marking:
+        """What marks something; worked out once per registry."""
+        marked = self._marked
+        if marked.registry is not registry:
+            versions = [each for each in registry.versions if marks_of(each) is not None]
+            self._marked = marked = _Marking(
+                registry,
+                frozenset(each.schema_hash for each in versions),
+                frozenset(each.event_type for each in versions),
             )
-            self._marked = (registry, marked)
         return marked
 
     def _fields(self, accepted: Accepted, registry: Registry) -> list[tuple[Marked, str]]:
