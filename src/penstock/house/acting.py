@@ -5,7 +5,7 @@
      └──────────────── OutboxRelay ◀── events of runs ◀─────────┘        Scheduler starts runs too
 
 One process does all of it, on threads: `penstock worker`, or `penstock serve` in inline mode. As
-many as there are may run at once; passes take turns on a lock, and steps are claimed.
+many as there are may run at once: one of them judges while it lives, and steps are claimed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -61,6 +62,7 @@ from penstock.workflows.scheduler import Scheduler
 from penstock.workflows.worker import Pace, WorkflowWorker, worker_name
 
 _END_S = 12.0
+_PATIENCE = timedelta(milliseconds=250)  # then another worker judges what this one should have
 _ALERT_EVERY_S = 15.0
 _log = structlog.get_logger("worker")
 
@@ -98,7 +100,7 @@ def outbound_of(settings: Settings, sandbox_path: Sequence[str] = ()) -> Executo
 
 def open_trigger_host(dsn: str, settings: Settings, plans: Plans) -> TriggerHost:
     """A host that judges events, and starts workflows in the transaction of its decisions."""
-    return TriggerHost(dsn, Launching(plans), limits_of(settings), outbox=put)
+    return TriggerHost(dsn, Launching(plans), limits_of(settings), outbox=put, patience=_PATIENCE)
 
 
 def open_executors(

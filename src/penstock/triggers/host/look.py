@@ -28,6 +28,7 @@ class Look:
         is_due = self.next_due_at is not None and self.next_due_at <= self.judged_at
         return self.head > self.position or is_due or self.has_run_ends or self.has_versions
 
-    def idle(self) -> PassSummary:
-        """The summary of a pass that was not needed."""
-        return PassSummary(None, self.judged_at, self.position, next_due_at=self.next_due_at)
+    def idle(self, until: datetime | None = None) -> PassSummary:
+        """The summary of a pass that was not needed, or is not before then."""
+        due = until or self.next_due_at
+        return PassSummary(None, self.judged_at, self.position, next_due_at=due)

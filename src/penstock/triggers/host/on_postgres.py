@@ -6,7 +6,8 @@
 
 A crash anywhere before the commit leaves nothing behind, and whoever runs the next pass decides the
 same again. A host that finds a pass going on leaves the rest to it. The state of the last pass
-stays in memory, and is read again when another host has run one since, or when this one failed.
+stays in memory, and is read again when another host has run one since, or when this one failed;
+so the host that ran the last pass is given `patience` to run the next one, too.
 tests/triggers/on_postgres/test_chaos.py kills hosts and the server while events flow.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -35,6 +37,7 @@ from penstock.triggers.host.kept.on_postgres import load_kept, load_roster
 from penstock.triggers.host.look import Look
 from penstock.triggers.host.memory import Memory
 from penstock.triggers.host.past.on_postgres import PostgresPast
+from penstock.triggers.host.patience import Patience
 from penstock.triggers.host.starting import Careful, Hopeful, odd_columns, went_plainly
 from penstock.triggers.host.summary import PassSummary
 from penstock.triggers.inputs import DUE_LIMIT, PassInputs
@@ -63,6 +66,7 @@ class TriggerHost:
         *,
         outbox: Outbox | None = None,
         batch: int = BATCH,
+        patience: timedelta = timedelta(),
     ) -> None:
         self._dsn = dsn
         self._launcher = launcher
@@ -74,17 +78,20 @@ class TriggerHost:
         self._connection: Connection | None = None
         self._careful_until = 0
         self._memory = Memory()
+        self._patience = Patience(patience)
 
     def run_pass(self) -> PassSummary:
-        """Judge what is there to be judged, once; a summary without a number if there is nothing.
+        """Judge what is there to be judged, once; a summary without a number if there is nothing,
+        or if it is left to another host.
 
         StoreUnavailable while PostgreSQL is away.
         """
         with self._turn, answering():
             connection = self._open()
             seen = self._look(connection)
-            if not seen.has_work:
-                return seen.idle()
+            until = self._patience.until(seen, self._memory.number)
+            if until is not None or not seen.has_work:
+                return seen.idle(until)
             return self._in_transaction(connection, (), due_limit=DUE_LIMIT)[0]
 
     def act(self, act: Act) -> ActOutcome:
