@@ -14,7 +14,7 @@ ENVIRON = {"PENSTOCK_URL": "http://127.0.0.1:9999", "PENSTOCK_TOKEN": "pst_env"}
 def opened(url: str | None, token: str | None, environ: dict[str, str]) -> tuple[str, str | None]:
     sink = open_sink(url, token, environ)
     assert isinstance(sink, HttpSink)
-    client = sink._connections.blocking()
+    client = sink._connections._of_threads()
     return str(client.base_url).rstrip("/"), client.headers.get("authorization")
 
 

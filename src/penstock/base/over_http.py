@@ -3,6 +3,9 @@
 A process that was forked, and an event loop that was started later, get connections of their own,
 because neither can share a socket with another. A server on this machine is never behind a proxy,
 whatever the environment says.
+
+Tasks take turns in the order in which they came. Left to the client's pool, whoever has just been
+answered is often served before those who wait, and with many tasks some wait ten times as long.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import ssl
 import threading
 from functools import cache
 from ipaddress import ip_address
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 from weakref import WeakKeyDictionary
 
 import httpx
@@ -23,7 +26,10 @@ from penstock.base.errors import SettingsInvalid
 _CONNECT_S = 5.0
 _THREADS = httpx.Limits(max_connections=64, max_keepalive_connections=16, keepalive_expiry=30.0)
 # In an event loop a request costs the client more the more connections there are.
-_TASKS = httpx.Limits(max_connections=8, max_keepalive_connections=8, keepalive_expiry=30.0)
+_AT_ONCE = 8
+_TASKS = httpx.Limits(
+    max_connections=_AT_ONCE, max_keepalive_connections=_AT_ONCE, keepalive_expiry=30.0
+)
 
 
 class _Options(TypedDict):
@@ -32,6 +38,13 @@ class _Options(TypedDict):
     timeout: httpx.Timeout
     trust_env: bool
     verify: ssl.SSLContext
+
+
+class _Loop(NamedTuple):
+    """What one event loop has."""
+
+    client: httpx.AsyncClient
+    turns: asyncio.Semaphore
 
 
 class Connections:
@@ -46,29 +59,29 @@ class Connections:
             "trust_env": not is_loopback(self.address),
             "verify": _trust(self.address.scheme),
         }
+        self._timeout_s = timeout_s
         self._is_closed = False
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._client: httpx.Client | None = None
-        self._async_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient]
-        self._async_clients = WeakKeyDictionary()
+        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop] = WeakKeyDictionary()
 
-    def blocking(self) -> httpx.Client:
-        """For whoever waits on a thread."""
-        self._check_process()
-        with self._lock:
-            if self._client is None:
-                self._client = httpx.Client(**self._options, limits=_THREADS)
-            return self._client
+    def post(self, path: str, body: bytes) -> httpx.Response:
+        """What the server answers; httpx.RequestError when it does not."""
+        return self._of_threads().post(path, content=body)
 
-    def awaiting(self) -> httpx.AsyncClient:
-        """For the tasks of the running event loop."""
-        self._check_process()
-        loop = asyncio.get_running_loop()
-        with self._lock:
-            if loop not in self._async_clients:
-                self._async_clients[loop] = httpx.AsyncClient(**self._options, limits=_TASKS)
-            return self._async_clients[loop]
+    async def apost(self, path: str, body: bytes) -> httpx.Response:
+        """As `post`, awaited."""
+        client, turns = self._of_loop()
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await turns.acquire()
+        except TimeoutError:
+            raise httpx.PoolTimeout("no connection was free in time") from None
+        try:
+            return await client.post(path, content=body)
+        finally:
+            turns.release()
 
     def close(self) -> None:
         """Be used no more, and close what is kept for blocking calls."""
@@ -79,9 +92,25 @@ class Connections:
     async def aclose(self) -> None:
         """As `close`, and close what is kept for this event loop."""
         self.close()
-        client = self._async_clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
-            await client.aclose()
+        kept = self._loops.pop(asyncio.get_running_loop(), None)
+        if kept is not None:
+            await kept.client.aclose()
+
+    def _of_threads(self) -> httpx.Client:
+        self._check_process()
+        with self._lock:
+            if self._client is None:
+                self._client = httpx.Client(**self._options, limits=_THREADS)
+            return self._client
+
+    def _of_loop(self) -> _Loop:
+        self._check_process()
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            if loop not in self._loops:
+                client = httpx.AsyncClient(**self._options, limits=_TASKS)
+                self._loops[loop] = _Loop(client, asyncio.Semaphore(_AT_ONCE))
+            return self._loops[loop]
 
     def _check_process(self) -> None:
         """After a fork the kept connections are the parent's; two speakers would garble them."""
@@ -90,7 +119,7 @@ class Connections:
         if self._pid != os.getpid():
             self._lock = threading.Lock()  # the old one may be held by a thread that is not here
             self._pid, self._client = os.getpid(), None
-            self._async_clients = WeakKeyDictionary()
+            self._loops = WeakKeyDictionary()
 
 
 def said_by(error: httpx.RequestError) -> str:

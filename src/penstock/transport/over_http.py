@@ -61,13 +61,13 @@ class HttpSink:
 
     def _post(self, body: bytes) -> Answer | QueueUnavailable:
         try:
-            return self._heard(self._connections.blocking().post("/v1/events", content=body))
+            return self._heard(self._connections.post("/v1/events", body))
         except httpx.RequestError as error:
             return self._unreachable(error)
 
     async def _apost(self, body: bytes) -> Answer | QueueUnavailable:
         try:
-            return self._heard(await self._connections.awaiting().post("/v1/events", content=body))
+            return self._heard(await self._connections.apost("/v1/events", body))
         except httpx.RequestError as error:
             return self._unreachable(error)
 

@@ -99,13 +99,13 @@ class RemoteStore:
 
     def _post(self, path: str, body: JsonObject) -> httpx.Response:
         try:
-            return self._connections.blocking().post(path, content=encode(body))
+            return self._connections.post(path, encode(body))
         except httpx.RequestError as error:
             raise _unreachable(error) from error
 
     async def _apost(self, path: str, body: JsonObject) -> httpx.Response:
         try:
-            return await self._connections.awaiting().post(path, content=encode(body))
+            return await self._connections.apost(path, encode(body))
         except httpx.RequestError as error:
             raise _unreachable(error) from error
 

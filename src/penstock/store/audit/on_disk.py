@@ -32,7 +32,7 @@ def find_key(data_dir: Path) -> SignerKey:
     if not (data_dir / "audit.key").exists():
         raise SetupIncomplete(
             f"expected the audit key at {data_dir / 'audit.key'}, found none",
-            remedy="Start `penstock up` once, or name the public key with --key.",
+            remedy="Set PENSTOCK_DATA_DIR to the data directory, or name the public key: --key.",
         )
     return open_key(data_dir)
 
