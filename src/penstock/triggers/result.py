@@ -107,6 +107,14 @@ class PassResult:
     verdicts: int  # (event, trigger) pairs that were looked at
     next_due: datetime | None  # when there is something to do without anything new
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether it only counted: were it lost, the next pass would do the same, and no harm."""
+        return not (
+            self.deliveries or self.launches or self.released or self.held or self.pauses
+            or self.source_pauses or self.failures or self.incidents or self.acts
+        )  # fmt: skip
+
     def history(self) -> list[HistoryEntry]:
         """One entry for each delivery that the pass touched."""
         return [history_of(d, self.refusals.get(d.id)) for d in self.deliveries]

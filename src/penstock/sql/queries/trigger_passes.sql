@@ -35,6 +35,11 @@ SELECT c.pass, c.position, greatest(c.judged_at, clock_timestamp()), c.next_due_
        (SELECT max(s.first_pass) FROM trigger_settings AS s)
   FROM trigger_cursor AS c CROSS JOIN trigger_revision AS r CROSS JOIN head AS h;
 
+-- name: do_not_wait
+-- why:  A pass that decides nothing is done again should it be lost, so no disk is waited for, and whoever appends beside it
+--       does not wait for its turn at the disk either.
+SELECT set_config('synchronous_commit', 'off', true);
+
 -- name: settings
 -- why:  Which limits were in force at a pass.
 SELECT first_pass, settings::text FROM trigger_settings WHERE first_pass <= %(pass)s ORDER BY first_pass DESC LIMIT 1;

@@ -217,6 +217,8 @@ class TriggerHost:
         if result.incidents and self._outbox is not None:
             self._outbox(connection, [incident_event(each) for each in result.incidents])
         with connection.pipeline() if is_small(result) else nullcontext():
+            if result.is_quiet and not inputs.run_ends:
+                connection.execute(query("trigger_passes", "do_not_wait"))
             keep(connection, result, inputs.run_ends)
             self._record(connection, inputs, result, after=after, to=to)
             connection.commit()
@@ -248,6 +250,7 @@ class TriggerHost:
     def _open(self) -> Connection:
         if self._connection is None or self._connection.closed:
             self._hang_up()
+            self._memory = Memory()  # a server that crashed may have lost a pass that was quiet
             self._connection = psycopg.connect(self._dsn, autocommit=True, connect_timeout=5)
             self._connection.execute(query("trigger_passes", "settle_in"))
         return self._connection
