@@ -26,6 +26,10 @@ def test_the_very_first_pass_is_run_by_whoever_comes_first() -> None:
     assert Patience(A_WHILE).until(replace(WORK, number=0), None) is None
 
 
+def test_after_what_an_operator_did_nobody_waits_for_another() -> None:
+    assert Patience(A_WHILE).until(replace(WORK, was_act=True), 5) is None
+
+
 def test_others_leave_it_to_that_host_for_a_while() -> None:
     patience = Patience(A_WHILE)
 

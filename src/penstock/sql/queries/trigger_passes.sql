@@ -32,7 +32,8 @@ SELECT pass FROM trigger_cursor FOR UPDATE SKIP LOCKED;
 SELECT c.pass, c.position, greatest(c.judged_at, clock_timestamp()), c.next_due_at, r.revision, h.position,
        EXISTS (SELECT FROM trigger_run_ends AS e WHERE e.pass IS NULL),
        EXISTS (SELECT FROM workflow_event_trigger_versions AS v WHERE v.first_pass IS NULL),
-       (SELECT max(s.first_pass) FROM trigger_settings AS s)
+       (SELECT max(s.first_pass) FROM trigger_settings AS s),
+       EXISTS (SELECT FROM trigger_acts AS a WHERE a.pass = c.pass)
   FROM trigger_cursor AS c CROSS JOIN trigger_revision AS r CROSS JOIN head AS h;
 
 -- name: do_not_wait

@@ -21,6 +21,7 @@ class Look:
     has_run_ends: bool
     has_versions: bool  # of definitions that no pass has seen yet
     settings_pass: int | None  # the pass that first had the settings of the last one
+    was_act: bool = False  # the last pass was an operator's, run by whoever heard of it
 
     @property
     def has_work(self) -> bool:

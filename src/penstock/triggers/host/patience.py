@@ -1,6 +1,7 @@
 """Say when a host leaves a pass to another one: to whoever has the state of the last in memory.
 
     work to do ── the last pass was ours ──────────────▶ run it
+               ── an operator's, whoever heard it ─────▶ run it: nobody has its state in memory
                ── another's, a moment ago noticed ─────▶ leave it, and look again
                ── …and it still waits after a while ───▶ run it: the other one is gone, or stuck
 
@@ -27,7 +28,7 @@ class Patience:
 
         `own` is the number of the last pass that this host ran.
         """
-        if not self._at_most or not seen.has_work or seen.number in (0, own):
+        if not self._at_most or not seen.has_work or seen.was_act or seen.number in (0, own):
             self._noticed = None
             return None
         if self._noticed is None or self._noticed[0] != seen.number:
