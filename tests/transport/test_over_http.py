@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 import struct
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -394,6 +396,21 @@ def test_one_sink_serves_one_event_loop_after_another(script: Script) -> None:
     for _ in range(3):
         (result,) = asyncio.run(sink.asend(events(1)))
         assert isinstance(result, Outcome)
+
+
+def test_connections_of_an_event_loop_that_is_over_are_let_go_of(script: Script) -> None:
+    sink, over = HttpSink(script.url, "t"), list[weakref.ref[asyncio.AbstractEventLoop]]()
+
+    async def once() -> None:
+        over.append(weakref.ref(asyncio.get_running_loop()))
+        await sink.asend([{"id": "e"}])
+
+    for _ in range(4):
+        asyncio.run(once())
+    gc.collect()
+
+    assert [each() is None for each in over] == [True, True, True, False]
+    sink.close()
 
 
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")

@@ -17,7 +17,6 @@ import threading
 from functools import cache
 from ipaddress import ip_address
 from typing import NamedTuple, TypedDict
-from weakref import WeakKeyDictionary
 
 import httpx
 
@@ -64,7 +63,7 @@ class Connections:
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._client: httpx.Client | None = None
-        self._loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop] = WeakKeyDictionary()
+        self._loops: dict[asyncio.AbstractEventLoop, _Loop] = {}
 
     def post(self, path: str, body: bytes) -> httpx.Response:
         """What the server answers; httpx.RequestError when it does not."""
@@ -108,6 +107,10 @@ class Connections:
         loop = asyncio.get_running_loop()
         with self._lock:
             if loop not in self._loops:
+                # Connections know their loop, so one that is over would never be let go of.
+                self._loops = {
+                    each: kept for each, kept in self._loops.items() if not each.is_closed()
+                }
                 client = httpx.AsyncClient(**self._options, limits=_TASKS)
                 self._loops[loop] = _Loop(client, asyncio.Semaphore(_AT_ONCE))
             return self._loops[loop]
@@ -119,7 +122,7 @@ class Connections:
         if self._pid != os.getpid():
             self._lock = threading.Lock()  # the old one may be held by a thread that is not here
             self._pid, self._client = os.getpid(), None
-            self._loops = WeakKeyDictionary()
+            self._loops = {}
 
 
 def said_by(error: httpx.RequestError) -> str:

@@ -19,6 +19,11 @@ from penstock.store.append.appends import Appends
 from penstock.store.append.in_memory import LogInMemory
 from penstock.store.privacy.hide import Hiding
 
+_WHO_PREPARES = pytest.mark.parametrize(
+    ("event_type", "events", "on_its_own"),
+    [(PLAIN, 1, False), (PLAIN, 17, True), (MARKED, 1, True), (MARKED, 17, True)],
+)
+
 
 class Watched(Hiding):
     """Notes on which thread it was asked to hide."""
@@ -36,10 +41,7 @@ def event(event_type: str) -> JsonObject:
     return {"type": event_type, "source": "crm.api", "payload": PAYLOAD}
 
 
-@pytest.mark.parametrize(
-    ("event_type", "events", "on_its_own"),
-    [(PLAIN, 1, False), (PLAIN, 17, True), (MARKED, 1, True), (MARKED, 17, True)],
-)
+@_WHO_PREPARES
 def test_keys_are_not_asked_for_in_the_event_loop(
     event_type: str, events: int, on_its_own: bool
 ) -> None:
@@ -63,10 +65,7 @@ def test_keys_are_not_asked_for_in_the_event_loop(
     appends.close()
 
 
-@pytest.mark.parametrize(
-    ("event_type", "events", "on_its_own"),
-    [(PLAIN, 1, False), (PLAIN, 17, True), (MARKED, 1, True), (MARKED, 17, True)],
-)
+@_WHO_PREPARES
 def test_keys_are_not_asked_for_while_those_wait_who_share_a_commit(
     event_type: str, events: int, on_its_own: bool
 ) -> None:

@@ -13,6 +13,7 @@ from tests.triggers.on_postgres.support import (
     store,
 )
 
+from penstock.base.errors import StoreUnavailable
 from penstock.triggers.book.on_postgres import TriggerBook
 from penstock.triggers.host.on_postgres import TriggerHost
 
@@ -72,6 +73,6 @@ def _settled(host: TriggerHost) -> bool:
     """Whether the host did what it could; the first try finds that its connection was cut."""
     try:
         settle(host)
-    except Exception:  # noqa: BLE001
+    except StoreUnavailable:
         return False
     return True
